@@ -1,0 +1,203 @@
+package policy
+
+import (
+	"context"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"halos.dev/halo/compiler/diag"
+	"halos.dev/halo/compiler/source"
+)
+
+// RootFile is the name of the root document.
+const RootFile = "halos.yaml"
+
+// PackReader checks the bytes of a packs/NAME/pack.yaml and returns its findings; file is the file index for their places.
+type PackReader func(name string, data []byte, file int) []diag.Diagnostic
+
+// Options of Load.
+type Options struct {
+	Limits source.Limits
+	// Workers is the number of files read at a time; 0 means one per processor.
+	Workers int
+	// ReadPack checks pack files. Nil skips their content.
+	ReadPack PackReader
+}
+
+// Load reads a policy repo. It always returns a Repo; what could not be read is in diags.
+func Load(ctx context.Context, fsys fs.FS, opts Options, diags *diag.List) *Repo {
+	repo := &Repo{}
+	if info, err := fs.Stat(fsys, RootFile); err != nil || info.IsDir() {
+		d := diag.New(codeRoot, 0, "", "there is no %s here; run halo in a policy repo or name one with --policy-dir", RootFile)
+		d.File = "."
+		diags.Add(d)
+		return repo
+	}
+	var in source.Interner
+	var slots slots
+	opt := source.Options{Limits: opts.Limits, Workers: opts.Workers, SkipDir: skipDir, Extra: packFiles,
+		Raw: func(name string) bool { return PackName(name) != "" }}
+	repo.Files = source.Read(ctx, fsys, opt, diags, func(doc *source.Document, out *diag.List) {
+		slots.put(doc, visit(doc, &in, out, opts.ReadPack))
+	})
+	assemble(repo, slots.sorted(), diags)
+	return repo
+}
+
+// skipDir leaves out what is never policy: packs and OpenShell files at the root, and releases.
+func skipDir(fsys fs.FS, dir string) bool {
+	if dir == "packs" || dir == "openshell" {
+		return true
+	}
+	return isRelease(fsys, dir)
+}
+
+// isRelease reports whether a directory holds a halo release: the three files that every release has.
+func isRelease(fsys fs.FS, dir string) bool {
+	for _, f := range []string{"manifest.json", "SHA256SUMS", "coverage.json"} {
+		info, err := fs.Lstat(fsys, path.Join(dir, f))
+		if err != nil || !info.Mode().IsRegular() {
+			return false
+		}
+	}
+	return true
+}
+
+// packFiles lists packs/NAME/pack.yaml.
+func packFiles(fsys fs.FS) []string {
+	entries, err := fs.ReadDir(fsys, "packs")
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, e := range entries {
+		file := path.Join("packs", e.Name(), "pack.yaml")
+		if strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		if _, err := fs.Lstat(fsys, file); err == nil {
+			out = append(out, file)
+		}
+	}
+	return out
+}
+
+// PackName returns the name of the pack whose file this is, or "".
+func PackName(file string) string {
+	dir, base := path.Split(file)
+	if base != "pack.yaml" || path.Dir(path.Clean(dir)) != "packs" {
+		return ""
+	}
+	return path.Base(dir)
+}
+
+// visit turns one document into its typed form, or nil.
+func visit(doc *source.Document, in *source.Interner, diags *diag.List, readPack PackReader) any {
+	if doc.Root == nil {
+		p := &PackFile{Name: in.Intern(PackName(doc.Name)), File: doc.File}
+		if readPack != nil {
+			diags.Add(readPack(doc.Name, doc.Data, doc.File)...)
+		}
+		p.Bad = diags.Errors() > 0
+		return p
+	}
+	pos := diag.NewPos(doc.File, doc.Root.Line, doc.Root.Column)
+	d := &source.Decoder{File: doc.File, Diags: diags, In: in}
+	kind, kindNode := "", source.Get(doc.Root, "kind")
+	if kindNode != nil && source.IsScalar(kindNode) {
+		kind = kindNode.Value
+	}
+	before := diags.Errors()
+	if doc.Name == RootFile {
+		if doc.Count > 1 {
+			if doc.Index == 1 {
+				diags.Add(diag.New(codeOneRoot, pos, "", "%s holds %d documents, want exactly one", RootFile, doc.Count))
+			}
+			if doc.Index > 0 {
+				return nil
+			}
+		}
+		if kind != "" && kind != "Halos" {
+			d.Diags.Add(*d.Report(codeOneRoot, kindNode, "%s is of kind %s, want Halos", RootFile, kind))
+			return nil
+		}
+		d.Doc = "Halos"
+		version(d, doc.Root, false)
+		h := read(d, doc.Root, halosFields, &Halos{Header: Header{Kind: "Halos", Pos: pos}})
+		d.Require(doc.Root, "org", false)
+		h.Bad = doc.Flawed || diags.Errors() > before
+		return h
+	}
+	if kind == "" {
+		if kindNode == nil || source.IsScalar(kindNode) {
+			x := d.Report(codeHeader, doc.Root, "document %d declares no kind; kinds are %s", doc.Index+1, strings.Join(Kinds, ", "))
+			diags.Add(*x)
+		} else {
+			diags.Add(*d.Report(codeHeader, kindNode, "kind is not a word; kinds are %s", strings.Join(Kinds, ", ")))
+		}
+		return nil
+	}
+	d.Doc = kind
+	if n := source.Get(doc.Root, "name"); n != nil && source.IsScalar(n) {
+		d.Doc = in.Intern(kind + "/" + n.Value)
+	}
+	d.Enter("kind")
+	ok := knownKind(d, kindNode, kind)
+	d.Leave()
+	if !ok {
+		return nil
+	}
+	version(d, doc.Root, true)
+	typed := document(d, kind, doc.Root, pos)
+	typed.head().Bad = doc.Flawed || diags.Errors() > before
+	return typed
+}
+
+func knownKind(d *source.Decoder, n *source.Node, kind string) bool {
+	switch {
+	case slices.Contains(Kinds, kind):
+		return true
+	case kind == "Halos":
+		d.Diags.Add(*d.Report(codeOneRoot, n, "kind Halos belongs in %s at the root of the repo, and nowhere else", RootFile))
+	case kind == "Experiment" || kind == "Toggle" || kind == "Rollout":
+		x := d.Report(codeKind, n, "kind %s is not supported by halo", kind)
+		x.Hint = notHere
+		d.Diags.Add(*x)
+	default:
+		x := d.Report(codeKind, n, "unknown kind %s; kinds are %s", strconv.Quote(kind), strings.Join(Kinds, ", "))
+		if near := diag.Nearest(kind, Kinds); near != "" {
+			x.Hint = "did you mean " + near + "?"
+		}
+		d.Diags.Add(*x)
+	}
+	return false
+}
+
+func version(d *source.Decoder, root *source.Node, must bool) {
+	n := source.Get(root, "apiVersion")
+	if n == nil {
+		if must {
+			x := d.Report(codeHeader, root, "apiVersion is missing")
+			x.Path, x.Hint = "apiVersion", "write apiVersion: halos.dev/v1"
+			d.Diags.Add(*x)
+		}
+		return
+	}
+	if !source.IsScalar(n) && !source.IsMapping(n) {
+		return
+	}
+	d.Enter("apiVersion")
+	defer d.Leave()
+	switch n.Value {
+	case "halos.dev/v1":
+	case "halos.dev/v1alpha1":
+		d.Diags.Add(*d.Report(codeOldVersion, n, "apiVersion halos.dev/v1alpha1 is old; write halos.dev/v1"))
+	default:
+		x := d.Report(codeAPIVersion, n, "unknown apiVersion %s", strconv.Quote(n.Value))
+		x.Hint = "write apiVersion: halos.dev/v1"
+		d.Diags.Add(*x)
+	}
+}
