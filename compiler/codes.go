@@ -1,0 +1,52 @@
+package compiler
+
+import (
+	"slices"
+
+	"halos.dev/halo/compiler/check"
+	"halos.dev/halo/compiler/diag"
+	"halos.dev/halo/compiler/harness"
+	"halos.dev/halo/compiler/policy"
+	"halos.dev/halo/compiler/source"
+)
+
+var (
+	codeNotHeld = &diag.Code{ID: "HALO1701", Severity: diag.Warning, Title: "gap: not held", Since: "0.1.0",
+		Text: "The policy sets something that this harness cannot hold at the pinned version on these systems. Nothing in its managed files stands for it. `halo harnesses` shows what each harness holds; `require:` turns such a gap into an error."}
+	codeOverridable = &diag.Code{ID: "HALO1702", Severity: diag.Warning, Title: "gap: overridable", Since: "0.1.0",
+		Text: "The harness holds this until a user, a repository, a flag or a variable undoes it. `halo harnesses` lists what undoes it, and `halo doctor` looks for it."}
+	codeDefaultOnly = &diag.Code{ID: "HALO1703", Severity: diag.Warning, Title: "gap: a default only", Since: "0.1.0",
+		Text: "The harness starts with this value, and the user may change it."}
+	codePartial = &diag.Code{ID: "HALO1704", Severity: diag.Warning, Title: "gap: held with a limit", Since: "0.1.0",
+		Text: "The harness enforces the concept, but not in every case the policy names. The message says which part is not covered."}
+	codeOldVersion = &diag.Code{ID: "HALO1705", Severity: diag.Warning, Title: "pin older than the tables", Since: "0.1.0",
+		Text: "Nothing is known about what this version of the harness does with managed settings. Pin a newer one."}
+	codeNewVersion = &diag.Code{ID: "HALO1706", Severity: diag.Warning, Title: "pin newer than the tables", Since: "0.1.0",
+		Text: "This version of the harness came out after the tables of this halo were checked. It is rendered for as the newest known version; watch its release notes, and update halo."}
+	codeRequired = &diag.Code{ID: "HALO1707", Title: "requirement not met", Since: "0.1.0",
+		Text: "The policy requires a concept to reach a grade on a harness, and at the pinned version it does not. Pin a version that holds it, take the harness out of the profile, or lower the requirement on purpose."}
+	codeRecheck = &diag.Code{ID: "HALO1801", Title: "rendered file does not hold", Since: "0.1.0",
+		Text: "After rendering, every file is read again with a strict reader of its format and compared with the policy. This file would be ignored in part, or says something else than the policy. That is a defect of halo: please report it."}
+	codeRenderedSecret = &diag.Code{ID: "HALO1802", Title: "secret in a rendered file", Since: "0.1.0",
+		Text: "A rendered file holds what looks like a literal credential. Refer to a variable in the policy instead."}
+)
+
+func gapCode(g harness.Grade) *diag.Code {
+	return [...]*diag.Code{harness.None: codeNotHeld, harness.Default: codeDefaultOnly, harness.Overridable: codeOverridable, harness.Enforced: codePartial}[min(g, harness.Enforced)]
+}
+
+// GapCode returns the code that warnings about a gap of this grade carry.
+func GapCode(g harness.Gap) *diag.Code { return gapCode(g.Grade) }
+
+// Codes lists the codes of the compiler and of every package below it, in order of their ids.
+func Codes() []*diag.Code {
+	out := slices.Concat(source.Codes(), policy.Codes(), check.Codes(), []*diag.Code{codeNotHeld, codeOverridable, codeDefaultOnly, codePartial, codeOldVersion, codeNewVersion,
+		codeRequired, codeRecheck, codeRenderedSecret})
+	slices.SortFunc(out, func(a, b *diag.Code) int {
+		if a.ID < b.ID {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
