@@ -1,0 +1,13 @@
+//go:build linux
+
+package real
+
+import (
+	"os"
+	"testing"
+)
+
+func TestMain(m *testing.M) {
+	Inside()
+	os.Exit(m.Run())
+}

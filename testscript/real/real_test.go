@@ -1,0 +1,255 @@
+//go:build linux
+
+package real
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+const secret = "halo-protected-content"
+
+// lane is the run of one CLI: it counts what it has shown.
+type lane struct {
+	cli    CLI
+	prefix string
+	files  []File
+	shown  atomic.Int32
+}
+
+// assert makes one subtest of one statement about the CLI.
+func (l *lane) assert(t *testing.T, name string, ok bool, format string, args ...any) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Helper()
+		if !ok {
+			t.Fatalf(format, args...)
+		}
+		l.shown.Add(1)
+	})
+}
+
+// lanes runs f for each CLI that is installed, all at once, and says for each how much was shown.
+//
+// HALO_REAL_CLI=1 asks for it. HALO_REAL_TARGET names a rendered target (RELEASE/targets/RING/linux) to judge in place of the one in
+// testdata; it has to come from a policy that protects ~/.ssh and .env* and allows, denies and leaves out the hosts of the probes below.
+func lanes(t *testing.T, f func(t *testing.T, l *lane)) {
+	if os.Getenv("HALO_REAL_CLI") != "1" {
+		t.Skip("SKIP: the real CLIs are not run; set HALO_REAL_CLI=1, or run \"bash .ci/run real\", which installs them first")
+	}
+	if why := Why(); why != "" {
+		t.Skip("SKIP: the real CLIs cannot be run here: " + why)
+	}
+	cache := os.Getenv("HALO_CI_CACHE")
+	if cache == "" {
+		t.Fatal("HALO_CI_CACHE has to name the directory with npm/HARNESS prefixes in it")
+	}
+	target := os.Getenv("HALO_REAL_TARGET")
+	if target == "" {
+		target = filepath.Join("testdata", "release", "targets", "ring3-ga", "linux")
+	}
+	for _, c := range CLIs() {
+		t.Run(c.ID, func(t *testing.T) {
+			t.Parallel()
+			prefix, version, err := c.Prefix(cache)
+			if err != nil {
+				t.Skipf("SKIP: %v", err)
+			}
+			if version != c.Version {
+				t.Errorf("%s is at version %s, this lane describes %s", c.Package, version, c.Version)
+			}
+			files, err := Target(target, c.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := &lane{cli: c, prefix: prefix, files: files}
+			f(t, l)
+			t.Logf("%s %s: %d assertions passed", c.ID, version, l.shown.Load())
+		})
+	}
+}
+
+// probe is one tool call of a session and what came of it with each CLI. "yes" means that it did what it wanted, "no" that it did not;
+// a "yes" where the policy says no is a gap that halo reports.
+type probe struct {
+	name string
+	// tool is "shell" or "read", arg its command or path.
+	tool, arg string
+	// shows is what the result holds when the call did what it wanted.
+	shows string
+	// host is asked for by the call, changes is the file that it changes.
+	host, changes string
+	want          map[string]string
+}
+
+// everywhere is the outcome in all CLIs, but those given in pairs.
+func everywhere(outcome string, but ...string) map[string]string {
+	want := map[string]string{}
+	for _, c := range CLIs() {
+		want[c.ID] = outcome
+	}
+	for pair := range slices.Chunk(but, 2) {
+		want[pair[0]] = pair[1]
+	}
+	return want
+}
+
+// The commands stand in scripts, so that no CLI can recognise a path or a URL in the command line: what is shown is the sandbox.
+func workspace() []File {
+	return []File{
+		{Path: Work + "/alive", Content: []byte("true && echo alive\n")},
+		{Path: Work + "/show", Content: []byte("cat \"$1\" 2>/dev/null || echo refused\n")},
+		{Path: Work + "/get", Content: []byte("curl -sS -m 5 \"http://$1/\" 2>/dev/null || echo refused\n")},
+		{Path: Work + "/put", Content: []byte("{ echo changed >\"$1\"; } 2>/dev/null || echo refused\n")},
+		{Path: Work + "/inside", Content: []byte("as it was\n")},
+		{Path: Work + "/.env", Content: []byte(secret)},
+		{Path: Work + "/deep/.env.local", Content: []byte(secret)},
+		{Path: Home + "/.ssh/id", Content: []byte(secret), Mode: 0o600},
+		{Path: Home + "/outside", Content: []byte("as it was\n")},
+		{Path: "/opt/build-cache/entry", Content: []byte("as it was\n"), User: true},
+	}
+}
+
+// protectedDir is put together by the shell, for a CLI that looks for protected paths in the command line.
+const protectedDir = `"$HOME/.s""sh/id"`
+
+func probes() []probe {
+	get := func(host string, want map[string]string) probe {
+		return probe{name: "the shell reaches " + host, tool: "shell", arg: "sh get " + host, shows: hostAck + host, host: host, want: want}
+	}
+	put := func(name, arg, path string, want map[string]string) probe {
+		return probe{name: "the shell writes " + name, tool: "shell", arg: "sh put " + arg, changes: path, want: want}
+	}
+	return []probe{
+		{name: "true runs", tool: "shell", arg: "sh alive", shows: "alive", want: everywhere("yes")},
+		{name: "the shell reads a protected directory", tool: "shell", arg: "sh show " + protectedDir, shows: secret,
+			want: everywhere("no", "gemini-cli", "yes", "opencode", "yes")},
+		{name: "the shell reads a protected glob", tool: "shell", arg: "sh show .env", shows: secret,
+			want: everywhere("no", "copilot-cli", "yes", "opencode", "yes")},
+		{name: "the shell reads a protected glob further down", tool: "shell", arg: "sh show deep/.env.local", shows: secret,
+			want: everywhere("no", "copilot-cli", "yes", "opencode", "yes")},
+		{name: "the file tool reads a protected directory", tool: "read", arg: Home + "/.ssh/id", shows: secret, want: everywhere("no")},
+		{name: "the file tool reads a protected glob", tool: "read", arg: Work + "/deep/.env.local", shows: secret,
+			want: everywhere("no", "copilot-cli", "yes")},
+		{name: "the file tool reads the workspace", tool: "read", arg: Work + "/README.md", shows: "A workspace.", want: everywhere("yes")},
+		get("github.com", everywhere("yes", "gemini-cli", "no")),
+		get("a.b.githubusercontent.com", everywhere("yes", "gemini-cli", "no")),
+		get("githubusercontent.com", everywhere("no", "opencode", "yes")),
+		get("pastebin.com", everywhere("no", "opencode", "yes")),
+		get("unlisted.example", everywhere("no", "opencode", "yes")),
+		put("the workspace", "inside", Work+"/inside", everywhere("yes")),
+		put("outside the workspace", `"$HOME/out""side"`, Home+"/outside", everywhere("no", "opencode", "yes")),
+		put("a writable root", "/opt/build-cache/entry", "/opt/build-cache/entry", everywhere("yes", "copilot-cli", "no", "gemini-cli", "no")),
+		put("a protected glob", ".env", Work+"/.env", everywhere("no", "copilot-cli", "yes", "opencode", "yes")),
+	}
+}
+
+// play runs a session of probes and returns the outcome of each: "yes", "no", or why it is unknown.
+func (l *lane) play(t *testing.T, files []File, ps []probe) ([]string, Result) {
+	t.Helper()
+	var script []Call
+	run := l.cli.Session(l.prefix, slices.Concat(workspace(), files), nil)
+	for _, p := range ps {
+		if p.tool == "read" {
+			script = append(script, l.cli.Read(p.arg))
+		} else {
+			script = append(script, l.cli.Shell(p.arg))
+		}
+		if p.host != "" {
+			run.Hosts = append(run.Hosts, p.host)
+		}
+		if p.changes != "" {
+			run.Watch = append(run.Watch, p.changes)
+		}
+	}
+	run.Script = script
+	res, err := Do(t.Context(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcomes := make([]string, len(ps))
+	for i, p := range ps {
+		if i >= len(res.Results) {
+			outcomes[i] = "not played"
+			continue
+		}
+		did := p.shows == "" || strings.Contains(res.Results[i], p.shows)
+		did = did && (p.host == "" || slices.Contains(res.Hits, p.host))
+		did = did && (p.changes == "" || res.Watched[p.changes] == "changed\n")
+		outcomes[i] = "no"
+		if did {
+			outcomes[i] = "yes"
+		}
+	}
+	return outcomes, res
+}
+
+func TestRealCLIs(t *testing.T) {
+	lanes(t, func(t *testing.T, l *lane) {
+		verdict, err := l.cli.Check(t.Context(), l.prefix, l.files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.assert(t, "the files are accepted", !verdict.Fatal, "refused: %s", verdict.Reports)
+		l.assert(t, "without a word", verdict.Reports == "", "it says: %s", verdict.Reports)
+		l.understood(t, verdict.Effective)
+
+		ps := probes()
+		outcomes, res := l.play(t, l.files, ps)
+		for i, p := range ps {
+			got := "(the session ended before)"
+			if i < len(res.Results) {
+				got = res.Results[i]
+			}
+			l.assert(t, p.name+": "+p.want[l.cli.ID], outcomes[i] == p.want[l.cli.ID], "it is %q; the model was told %q; the CLI printed:\n%s", outcomes[i],
+				got, tail(res.Output))
+		}
+	})
+}
+
+// understood compares what the CLI says it understood with the files, where it says so.
+func (l *lane) understood(t *testing.T, effective json.RawMessage) {
+	t.Helper()
+	switch l.cli.ID {
+	case "copilot-cli", "opencode":
+		var want, got map[string]any
+		if err := json.Unmarshal(l.files[0].Content, &want); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(effective, &got); err != nil {
+			t.Fatal(err)
+		}
+		for k, v := range want {
+			l.assert(t, "all of "+k+" is understood", reflect.DeepEqual(v, got[k]), "%v became %v", v, got[k])
+		}
+	case "codex":
+		var got struct {
+			DefaultPermissions string
+			Network            struct {
+				Enabled, ManagedAllowedDomainsOnly bool
+				Domains                            map[string]string
+			}
+		}
+		if err := json.Unmarshal(effective, &got); err != nil {
+			t.Fatal(err)
+		}
+		text := string(l.files[0].Content)
+		l.assert(t, "the network rules are on", got.Network.Enabled && got.Network.ManagedAllowedDomainsOnly, "it understood %s", effective)
+		l.assert(t, "there is a default profile", got.DefaultPermissions != "", "it understood %s", effective)
+		for host, access := range got.Network.Domains {
+			l.assert(t, host+" is "+access, strings.Contains(text, fmt.Sprintf("%q = %q", host, access)), "the file does not say so")
+		}
+	}
+}
+
+// tail is the end of a long text.
+func tail(s string) string {
+	return s[max(0, len(s)-3000):]
+}
