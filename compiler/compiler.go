@@ -76,7 +76,7 @@ func Compile(ctx context.Context, in Input, diags *diag.List) *Compiled {
 	if diags.NoAnswer() {
 		return c
 	}
-	c.Permits = check.Repo(check.Input{Repo: c.Repo, Resolver: c.Resolver, Targets: c.Targets, Overrides: c.overrides(), Now: in.Now}, diags)
+	c.Permits = check.Repo(check.Input{Repo: c.Repo, Resolver: c.Resolver, Targets: c.Targets, Overrides: c.overrides(), Now: in.Now, Partial: in.Question != nil}, diags)
 	if in.Ring != "" {
 		c.Targets = slices.DeleteFunc(c.Targets, func(t effective.Target) bool { return t.Ring.Name.V != in.Ring })
 	}

@@ -41,7 +41,7 @@ var (
 		Text: "The lifetime of a release is a number of days, weeks or hours: 90d."}
 	codePercent = &diag.Code{ID: "HALO1117", Title: "not a percentage", Since: "0.1.0",
 		Text: "A percentage lies between 0 and 100 with at most two decimals."}
-	codeHost = &diag.Code{ID: "HALO1201", Title: "not a host name", Since: "0.1.0",
+	codeHost = &diag.Code{ID: "HALO1203", Title: "not a host name", Since: "0.1.0",
 		Text:   "Host lists hold lower-case host names, without scheme, port or path, or *. and a name for every subdomain at any depth. Harnesses ignore other spellings in silence, each in its own way.",
 		Before: `allowedDomains: ["https://GitHub.com/acme"]`, After: "allowedDomains: [github.com]"}
 	codeModes = &diag.Code{ID: "HALO1301", Title: "two spellings of the sandbox mode disagree", Since: "0.1.0",

@@ -25,6 +25,8 @@ type Options struct {
 	Workers int
 	// ReadPack checks pack files. Nil skips their content.
 	ReadPack PackReader
+	// Question, when set, reads only what can matter to it.
+	Question *Question
 }
 
 // Load reads a policy repo. It always returns a Repo; what could not be read is in diags.
@@ -40,6 +42,9 @@ func Load(ctx context.Context, fsys fs.FS, opts Options, diags *diag.List) *Repo
 	var slots slots
 	opt := source.Options{Limits: opts.Limits, Workers: opts.Workers, SkipDir: skipDir, Extra: packFiles,
 		Raw: func(name string) bool { return PackName(name) != "" }}
+	if opts.Question != nil {
+		opt.Needless = opts.Question.needless
+	}
 	repo.Files = source.Read(ctx, fsys, opt, diags, func(doc *source.Document, out *diag.List) {
 		slots.put(doc, visit(doc, &in, out, opts.ReadPack))
 	})

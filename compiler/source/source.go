@@ -80,8 +80,8 @@ type Options struct {
 	SkipDir func(fsys fs.FS, dir string) bool
 	// Extra files are read although they lie in a skipped directory.
 	Extra func(fsys fs.FS) []string
-	// Only, when set, keeps just the files it accepts; the rest is neither read nor hashed.
-	Only func(name string) bool
+	// Needless, when set, reports files that are read and not decoded: their documents cannot matter to the question asked.
+	Needless func(name string, data []byte) bool
 	// Raw files are given to visit as bytes, with a nil Root: another reader owns their format.
 	Raw func(name string) bool
 	// Workers is the number of files decoded at a time; 0 means one per processor.
@@ -152,7 +152,7 @@ func walk(fsys fs.FS, opts Options, diags *diag.List) []entry {
 	var out []entry
 	tooMany := false
 	add := func(p string, d fs.DirEntry) {
-		if tooMany || opts.Only != nil && !opts.Only(p) {
+		if tooMany {
 			return
 		}
 		if !utf8.ValidString(p) {
@@ -277,6 +277,9 @@ func (r *reader) file(fsys fs.FS, index int, f *File, opts Options, diags *diag.
 		return
 	}
 	f.Size = int64(len(data))
+	if opts.Needless != nil && opts.Needless(f.Name, data) {
+		return
+	}
 	f.Digest = sha256.Sum256(data)
 	// A list of its own for each file makes "this document has errors" a local question and keeps the lock of the common list cold.
 	var own diag.List

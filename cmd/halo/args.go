@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"halos.dev/halo/compiler/diag"
+)
+
+// arrange puts arguments into the one order that the flag parser understands: global flags, then each command with its flags, then the other arguments. A
+// parser that stops at the first positional argument would take `halo egress test HOST --ring R` for three hosts.
+func arrange(app *cli.App, args []string) ([]string, error) {
+	if len(args) == 0 {
+		return args, nil
+	}
+	level := [][]string{nil}
+	flags := [][]cli.Flag{app.Flags}
+	var path []*cli.Command
+	var rest []string
+	commands := app.Commands
+	in := args[1:]
+	for len(in) > 0 {
+		arg := in[0]
+		in = in[1:]
+		switch {
+		case arg == "--":
+			rest = append(rest, in...)
+			in = nil
+		case len(arg) > 1 && arg[0] == '-':
+			name, _, hasValue := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+			at, takesValue := owner(flags, name)
+			if at < 0 {
+				return nil, unknownFlag(arg, flags, path)
+			}
+			level[at] = append(level[at], arg)
+			if takesValue && !hasValue {
+				if len(in) == 0 {
+					return nil, fmt.Errorf("flag %s needs a value", arg)
+				}
+				// One word with "=" keeps a value that begins with a hyphen a value.
+				level[at][len(level[at])-1] = arg + "=" + in[0]
+				in = in[1:]
+			}
+		case len(rest) == 0 && len(commands) > 0:
+			i := slices.IndexFunc(commands, func(c *cli.Command) bool { return c.HasName(arg) })
+			if i < 0 {
+				if len(path) == 0 && arg == "help" || arg == "h" && len(path) == 0 {
+					return append([]string{args[0], "help"}, in...), nil
+				}
+				return nil, unknownCommand(arg, commands, path)
+			}
+			path = append(path, commands[i])
+			commands = commands[i].Subcommands
+			level = append(level, nil)
+			flags = append(flags, path[len(path)-1].Flags)
+		default:
+			rest = append(rest, arg)
+		}
+	}
+	out := append([]string{args[0]}, level[0]...)
+	for i, c := range path {
+		out = append(out, c.Name)
+		out = append(out, level[i+1]...)
+	}
+	if len(rest) > 0 {
+		out = append(append(out, "--"), rest...)
+	}
+	return out, nil
+}
+
+// owner finds the innermost command that has a flag.
+func owner(flags [][]cli.Flag, name string) (level int, takesValue bool) {
+	if name == "help" || name == "h" {
+		return len(flags) - 1, false
+	}
+	for i, fs := range slices.Backward(flags) {
+		for _, f := range fs {
+			if slices.Contains(f.Names(), name) {
+				_, isBool := f.(*cli.BoolFlag)
+				return i, !isBool
+			}
+		}
+	}
+	return -1, false
+}
+
+func unknownFlag(arg string, flags [][]cli.Flag, path []*cli.Command) error {
+	var names []string
+	for _, fs := range flags {
+		for _, f := range fs {
+			names = append(names, "--"+f.Names()[0])
+		}
+	}
+	name, _, _ := strings.Cut(arg, "=")
+	err := fmt.Errorf("unknown flag %s", name)
+	if len(path) > 0 {
+		err = fmt.Errorf("%w of %s", err, commandPath(path))
+	}
+	if near := diag.Nearest(name, names); near != "" {
+		err = fmt.Errorf("%w; did you mean %s?", err, near)
+	}
+	return err
+}
+
+func unknownCommand(arg string, commands []*cli.Command, path []*cli.Command) error {
+	var names []string
+	for _, c := range commands {
+		if !c.Hidden && c.Name != "help" {
+			names = append(names, c.Name)
+		}
+	}
+	err := fmt.Errorf("unknown command %q", strings.TrimSpace(commandPath(path)+" "+arg))
+	if near := diag.Nearest(arg, names); near != "" {
+		return fmt.Errorf("%w; did you mean %s?", err, near)
+	}
+	return fmt.Errorf("%w; commands are %s", err, strings.Join(names, ", "))
+}
+
+func commandPath(path []*cli.Command) string {
+	names := make([]string, len(path))
+	for i, c := range path {
+		names[i] = c.Name
+	}
+	return strings.Join(names, " ")
+}

@@ -1,0 +1,202 @@
+package compiler
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"halos.dev/halo/compiler/coverage"
+	"halos.dev/halo/compiler/diag"
+	"halos.dev/halo/compiler/effective"
+	"halos.dev/halo/compiler/egress"
+	"halos.dev/halo/compiler/fspath"
+	"halos.dev/halo/compiler/harness"
+	"halos.dev/halo/compiler/host"
+	"halos.dev/halo/compiler/policy"
+)
+
+// Who is a ring, "" for the default ring, with units.
+type Who struct {
+	Ring  string
+	Units []string
+}
+
+// Resolve returns the policy of a ring with units. Any set of units is answered for; the error names what does not exist.
+func (c *Compiled) Resolve(w Who) (effective.Target, error) {
+	ring := c.Repo.DefaultRing()
+	if w.Ring != "" {
+		if ring = c.Repo.Ring(w.Ring); ring == nil {
+			return effective.Target{}, unknown("ring", w.Ring, names(c.Repo.Rings, func(r *policy.Ring) string { return r.Name.V }))
+		}
+	}
+	if ring == nil {
+		return effective.Target{}, fmt.Errorf("no ring was named and there is no default ring")
+	}
+	base := c.Resolver.Profile(ring.Profile.V)
+	if base == nil {
+		return effective.Target{}, fmt.Errorf("the profile %q of ring %s does not resolve", ring.Profile.V, ring.Name.V)
+	}
+	t := effective.Target{Ring: ring}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(w.Units))) {
+		u := c.Repo.Unit(name)
+		if u == nil {
+			return effective.Target{}, unknown("unit", name, names(c.Repo.Units, func(u *policy.Unit) string { return u.Name.V }))
+		}
+		if !effective.Applies(u, ring.Name.V) {
+			return effective.Target{}, fmt.Errorf("unit %s does not apply to ring %s", name, ring.Name.V)
+		}
+		t.Units = append(t.Units, u)
+	}
+	t.ID = effective.TargetID(ring.Name.V, w.Units)
+	t.Policy = c.Resolver.With(base, t.Units)
+	return t, nil
+}
+
+func names[T any](docs []T, name func(T) string) []string {
+	out := make([]string, len(docs))
+	for i, d := range docs {
+		out[i] = name(d)
+	}
+	return out
+}
+
+func unknown(kind, name string, known []string) error {
+	err := fmt.Errorf("there is no %s %q", kind, name)
+	if near := diag.Nearest(name, known); near != "" {
+		return fmt.Errorf("%w; did you mean %s?", err, near)
+	}
+	if len(known) > 0 && len(known) <= 20 {
+		return fmt.Errorf("%w; there are %s", err, strings.Join(known, ", "))
+	}
+	return err
+}
+
+// Renderings renders one policy for one operating system, without reading the files back.
+func (c *Compiled) Renderings(p *effective.Policy, os string) []*Rendering {
+	org, gatewayURL, models := c.gateway()
+	var out []*Rendering
+	for i := range p.Harnesses {
+		pin := &p.Harnesses[i]
+		h := c.Harness(pin.Harness.V)
+		v, ok := harness.ParseVersion(pin.Version.V)
+		if h == nil || !ok {
+			continue
+		}
+		r := &Rendering{Harness: h, Pin: pin, OS: os, Version: v}
+		r.Files, r.Gaps = h.Render(harness.Target{Policy: p, OS: os, Version: v, Org: org, GatewayURL: gatewayURL, Models: models})
+		out = append(out, r)
+	}
+	return out
+}
+
+// Egress is the answer for one host: the decision, the rule, and what each harness makes of it.
+type Egress struct {
+	Input    string
+	Host     host.Name
+	Target   effective.Target
+	OS       string
+	Decision egress.Decision
+	Matches  []egress.Match
+	Lines    []HarnessLine
+}
+
+// HarnessLine says how far one harness holds the egress policy on the operating system asked about.
+type HarnessLine struct {
+	Harness, Version string
+	// Status is enforced, overridable, default or none; Verified is false when the grade was read and not observed.
+	Status   harness.Grade
+	Verified bool
+	How      string
+	Caveats  []string
+}
+
+// EgressLines says how far each harness of a policy holds its egress rules.
+func (c *Compiled) EgressLines(p *effective.Policy, os string) []HarnessLine {
+	var out []HarnessLine
+	for _, r := range c.Renderings(p, os) {
+		grade, row := r.Grade(harness.Egress)
+		l := HarnessLine{Harness: r.Harness.ID, Version: r.Version.String(), Status: grade, Verified: row.Verified, How: row.How}
+		if !p.EgressRules() {
+			l.Status, l.Verified, l.How = harness.None, true, "the policy restricts no host"
+			out = append(out, l)
+			continue
+		}
+		for _, g := range r.Gaps {
+			if g.Concept == harness.Egress || g.Concept == harness.Fetch || g.Concept == harness.Sandbox && grade < harness.Enforced {
+				caveat := g.Reason
+				if !strings.HasPrefix(caveat, r.Harness.ID+":") {
+					caveat = r.Harness.ID + ": " + caveat
+				}
+				if !slices.Contains(l.Caveats, caveat) {
+					l.Caveats = append(l.Caveats, caveat)
+				}
+			}
+		}
+		if row.Limit != "" && grade > harness.None {
+			caveat := r.Harness.ID + ": " + row.Limit
+			if !slices.Contains(l.Caveats, caveat) {
+				l.Caveats = append(l.Caveats, caveat)
+			}
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+// Egress decides about a host or URL for a target.
+func (c *Compiled) Egress(t effective.Target, os, input string, lines []HarnessLine) (Egress, error) {
+	n, err := host.ParseName(input)
+	if err != nil {
+		return Egress{}, err
+	}
+	return Egress{Input: input, Host: n, Target: t, OS: os, Decision: t.Policy.Hosts.Decide(n), Matches: t.Policy.Hosts.Matches(n), Lines: lines}, nil
+}
+
+// PathDecision is the answer for one path: denied when a protected path covers it.
+type PathDecision struct {
+	Allow bool
+	Rule  string
+	Pos   diag.Pos
+}
+
+// Places that stand for a user's home and workspace when a policy is asked about a path without a device.
+const (
+	someHome      = "/home/user"
+	someWorkspace = "/home/user/workspace"
+)
+
+// Path decides whether sandboxed commands and file tools may see a path: absolute, below ~/, or relative to the workspace.
+func (c *Compiled) Path(p *effective.Policy, path string) PathDecision {
+	full := path
+	if !strings.HasPrefix(path, "/") && !strings.HasPrefix(path, "~") {
+		full = someWorkspace + "/" + path
+	}
+	for _, q := range p.Sandbox.ProtectedPaths.Items {
+		if fspath.Matches(q.Path, full, someWorkspace, someHome) {
+			return PathDecision{false, "sandbox.protectedPaths " + q.Path.String(), q.Pos}
+		}
+	}
+	return PathDecision{Allow: true, Rule: "sandbox.protectedPaths none"}
+}
+
+// Recheck reads the files of a rendering back with the harness's strict reader.
+func (c *Compiled) Recheck(p *effective.Policy, r *Rendering) []harness.Finding {
+	org, gatewayURL, models := c.gateway()
+	return r.Harness.Check(harness.Target{Policy: p, OS: r.OS, Version: r.Version, Org: org, GatewayURL: gatewayURL, Models: models}, r.Files)
+}
+
+// Coverage returns the coverage matrix of one policy: its harnesses at their pins, each capability lowered to what the policy's gaps leave.
+func (c *Compiled) Coverage(p *effective.Policy) *coverage.Matrix {
+	byOS := map[string][]*Rendering{}
+	for _, os := range policy.OSes {
+		byOS[os] = c.Renderings(p, os)
+	}
+	m := &coverage.Matrix{SchemaVersion: 1}
+	for i, r := range byOS[policy.OSes[0]] {
+		m.Add(r.Harness, r.Version, func(concept harness.Concept, os string) (harness.Grade, bool) {
+			g, _ := byOS[os][i].Grade(concept)
+			return g, true
+		})
+	}
+	return m
+}
