@@ -1,0 +1,723 @@
+package claudecode
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"halos.dev/halo/compiler/fspath"
+	"halos.dev/halo/compiler/harness"
+	"halos.dev/halo/compiler/host"
+	"halos.dev/halo/compiler/policy"
+)
+
+// maxSize is the size that device management hands over: the plist form and the registry value are cut off there (read in the packages of 2.1.332).
+const maxSize = 2 << 20
+
+// shape is what a value of a settings file must look like.
+type shape uint8
+
+const (
+	boolean shape = iota
+	text
+	number
+	textList
+	objectOf // members have keys of their own in the table
+	textMap
+	hookMap
+	matcherList
+	serverMap
+)
+
+// known is every key that is rendered, with its shape. The CLI ignores other keys without a word, so one that is not here is a mistake.
+var known = [...]struct {
+	path  string
+	shape shape
+}{
+	{"allowManagedHooksOnly", boolean}, {"allowManagedMcpServersOnly", boolean}, {"allowedMcpServers", matcherList}, {"attribution", objectOf},
+	{"attribution.commit", text}, {"attribution.pr", text}, {"attribution.sessionUrl", boolean}, {"availableModels", textList}, {"availableModelsMatch", text},
+	{"cleanupPeriodDays", number}, {"companyAnnouncements", textList}, {"deniedMcpServers", matcherList}, {"enforceAvailableModels", boolean}, {"env", textMap},
+	{"hooks", hookMap}, {"includeCoAuthoredBy", boolean}, {"language", text}, {"managedMcpServers", serverMap}, {"model", text}, {"outputStyle", text},
+	{"permissions", objectOf}, {"permissions.allow", textList}, {"permissions.ask", textList}, {"permissions.defaultMode", text}, {"permissions.deny", textList},
+	{"permissions.disableAutoMode", text}, {"permissions.disableBypassPermissionsMode", text}, {"prefersReducedMotion", boolean}, {"requiredMaximumVersion", text},
+	{"requiredMinimumVersion", text}, {"respectGitignore", boolean}, {"sandbox", objectOf}, {"sandbox.allowUnsandboxedCommands", boolean}, {"sandbox.enabled", boolean},
+	{"sandbox.failIfUnavailable", boolean}, {"sandbox.filesystem", objectOf}, {"sandbox.filesystem.allowManagedReadPathsOnly", boolean},
+	{"sandbox.filesystem.allowWrite", textList}, {"sandbox.filesystem.denyRead", textList}, {"sandbox.filesystem.denyWrite", textList}, {"sandbox.network", objectOf},
+	{"sandbox.network.allowManagedDomainsOnly", boolean}, {"sandbox.network.allowedDomains", textList}, {"sandbox.network.deniedDomains", textList},
+	{"showTurnDuration", boolean}, {"spinnerTipsEnabled", boolean}, {"spinnerTipsOverride", objectOf}, {"spinnerTipsOverride.excludeDefault", boolean},
+	{"spinnerTipsOverride.tips", textList}, {"spinnerVerbs", objectOf}, {"spinnerVerbs.mode", text}, {"spinnerVerbs.verbs", textList}, {"theme", text},
+}
+
+// words are the texts that a key takes, where they are a closed set.
+func words(path string) []string {
+	switch path {
+	case "availableModelsMatch":
+		return []string{"exact"}
+	case "permissions.defaultMode":
+		return policy.PermissionModes
+	case "permissions.disableAutoMode", "permissions.disableBypassPermissionsMode":
+		return []string{"disable"}
+	case "spinnerVerbs.mode":
+		return []string{"append", "replace"}
+	}
+	return nil
+}
+
+const unknown = "is not a key that halo renders: the program would ignore it, or it loosens what is rendered"
+
+// fits reports whether a value has the shape of its key, and calls bad for every place that has not.
+func fits(path string, v any, bad func(pointer, message string)) bool {
+	ok := true
+	report := func(pointer, message string) {
+		ok = false
+		if bad != nil {
+			bad(pointer, message)
+		}
+	}
+	pointer := "/" + strings.ReplaceAll(path, ".", "/")
+	i := slices.IndexFunc(known[:], func(k struct {
+		path  string
+		shape shape
+	}) bool {
+		return k.path == path
+	})
+	if i < 0 {
+		report(pointer, unknown)
+		return false
+	}
+	switch known[i].shape {
+	case boolean:
+		if _, is := v.(bool); !is {
+			report(pointer, "is not true or false")
+		}
+	case number:
+		if _, is := v.(json.Number); !is {
+			report(pointer, "is not a number")
+		}
+	case text:
+		s, is := v.(string)
+		switch set := words(path); {
+		case !is || s == "":
+			report(pointer, "is not a text")
+		case set != nil && !slices.Contains(set, s):
+			report(pointer, "is "+strconv.Quote(s)+", which is none of "+strings.Join(set, ", "))
+		}
+	case textList:
+		eachText(v, pointer, report)
+	case textMap:
+		eachMember(v, pointer, report, func(at string, _ string, v any) {
+			if _, is := v.(string); !is {
+				report(at, "is not a text")
+			}
+		})
+	case hookMap:
+		eachMember(v, pointer, report, func(at, event string, v any) { hookShape(at, event, v, report) })
+	case matcherList:
+		l, is := v.([]any)
+		if !is {
+			report(pointer, "is not a list")
+		}
+		for i, x := range l {
+			matcherShape(pointer+"/"+strconv.Itoa(i), x, report)
+		}
+	case serverMap:
+		eachMember(v, pointer, report, func(at, _ string, v any) { serverShape(at, v, report) })
+	case objectOf:
+		eachMember(v, pointer, report, func(at, key string, v any) {
+			if strings.Contains(key, ".") {
+				report(at, unknown)
+			} else if !fits(path+"."+key, v, bad) {
+				ok = false
+			}
+		})
+		if o, is := v.(object); is && path == "spinnerVerbs" {
+			// Without its mode this key has voided the whole file (issue 59447 of anthropics/claude-code).
+			for _, key := range []string{"mode", "verbs"} {
+				if _, has := o.get(key); !has {
+					report(pointer, "has no "+key)
+				}
+			}
+		}
+	}
+	return ok
+}
+
+func eachText(v any, pointer string, report func(pointer, message string)) {
+	l, is := v.([]any)
+	if !is {
+		report(pointer, "is not a list")
+	}
+	for i, x := range l {
+		if s, is := x.(string); !is || s == "" {
+			report(pointer+"/"+strconv.Itoa(i), "is not a text")
+		}
+	}
+}
+
+func eachMember(v any, pointer string, report func(pointer, message string), visit func(pointer, key string, v any)) {
+	o, is := v.(object)
+	if !is {
+		report(pointer, "is not an object")
+	}
+	for _, m := range o {
+		visit(pointer+"/"+escape(m.key), m.key, m.value)
+	}
+}
+
+// hookShape checks one event. An unknown event is dropped by the program, an unknown type keeps it from starting.
+func hookShape(pointer, event string, v any, report func(pointer, message string)) {
+	if !slices.Contains(policy.HookEvents, event) {
+		report(pointer, "is no event that a hook of a policy can have")
+	}
+	groups, is := v.([]any)
+	if !is || len(groups) == 0 {
+		report(pointer, "is not a list of hooks")
+	}
+	for i, g := range groups {
+		at := pointer + "/" + strconv.Itoa(i)
+		o, is := g.(object)
+		if !is {
+			report(at, "is not an object")
+			continue
+		}
+		for _, m := range o {
+			switch m.key {
+			case "matcher":
+				if _, is := m.value.(string); !is {
+					report(at+"/matcher", "is not a text")
+				}
+			case "hooks":
+			default:
+				report(at+"/"+escape(m.key), "is not a key of a hook group")
+			}
+		}
+		inner, _ := o.get("hooks")
+		l, _ := inner.([]any)
+		if len(l) == 0 {
+			report(at+"/hooks", "is not a list of hooks")
+		}
+		for j, h := range l {
+			c, _ := h.(object)
+			kind, _ := c.get("type")
+			command, _ := c.get("command")
+			if s, _ := command.(string); kind != "command" || s == "" || len(c) != 2 {
+				report(at+"/hooks/"+strconv.Itoa(j), "is not a hook of type command with a command")
+			}
+		}
+	}
+}
+
+// matcherShape checks an entry of a server list: exactly one matcher, or the program ignores the entry.
+func matcherShape(pointer string, v any, report func(pointer, message string)) {
+	o, is := v.(object)
+	if !is || len(o) != 1 {
+		report(pointer, "is not an object with exactly one of serverName, serverCommand and serverUrl: the program ignores it")
+		return
+	}
+	at := pointer + "/" + escape(o[0].key)
+	switch o[0].key {
+	case "serverName":
+		if s, is := o[0].value.(string); !is || !serverName(s) {
+			report(at, "is not a server name of letters, digits, - and _")
+		}
+	case "serverCommand":
+		if l, _ := o[0].value.([]any); len(l) == 0 {
+			report(at, "is not a command")
+		}
+		eachText(o[0].value, at, report)
+	case "serverUrl":
+		switch s, is := o[0].value.(string); {
+		case !is || s == "":
+			report(at, "is not a URL")
+		case strings.Contains(s, "*"):
+			report(at, "has a *, which matches any text")
+		}
+	default:
+		report(at, "is none of serverName, serverCommand and serverUrl")
+	}
+}
+
+func serverShape(pointer string, v any, report func(pointer, message string)) {
+	o, is := v.(object)
+	if !is {
+		report(pointer, "is not an object")
+		return
+	}
+	kind, _ := o.get("type")
+	want := []string{"type", "url", "headers"}
+	if kind == "stdio" {
+		want = []string{"type", "command", "args"}
+	} else if kind != "http" {
+		report(pointer+"/type", "is neither http nor stdio")
+	}
+	for _, m := range o {
+		at := pointer + "/" + escape(m.key)
+		if !slices.Contains(want, m.key) {
+			report(at, "is not a key of such a server")
+			continue
+		}
+		switch m.key {
+		case "args":
+			if _, is := m.value.([]any); !is {
+				report(at, "is not a list")
+			}
+		case "headers":
+			eachMember(m.value, at, report, func(at, _ string, v any) {
+				if _, is := v.(string); !is {
+					report(at, "is not a text")
+				}
+			})
+		default:
+			if s, is := m.value.(string); !is || s == "" {
+				report(at, "is not a text")
+			}
+		}
+	}
+	if _, has := o.get(want[1]); !has {
+		report(pointer, "has no "+want[1])
+	}
+}
+
+// checker reads the files of one target.
+type checker struct {
+	harness.Target
+	doc, servers  object
+	text          string
+	dest, mcpDest string
+	out           []harness.Finding
+	hasMCP        bool
+}
+
+func (c *checker) bad(pointer, message string) {
+	c.out = append(c.out, harness.Finding{Dest: c.dest, Pointer: pointer, Message: message})
+}
+
+func check(t harness.Target, files []harness.File) []harness.Finding {
+	c := &checker{Target: t}
+	c.dest, _ = destination(t.OS, settingsName)
+	c.mcpDest, _ = destination(t.OS, serversName)
+	settings := c.dest
+	textDest, _ := destination(t.OS, instructionsName)
+	for _, f := range files {
+		c.dest = f.Dest
+		if f.Mode&^0o644 != 0 {
+			c.bad("", "has a mode beyond 0644")
+		}
+		if len(f.Content) > maxSize {
+			c.bad("", "is larger than 2 MiB, which device management cuts off")
+		}
+		if s := secretIn(string(f.Content)); s != "" {
+			c.bad("", "holds what looks like "+s+": a file on every device is no place for a credential")
+		}
+		for _, word := range []string{"bypassPermissions", "danger-full-access"} {
+			if f.Dest != textDest && strings.Contains(string(f.Content), word) {
+				c.bad("", "holds the value "+word)
+			}
+		}
+		switch f.Dest {
+		case textDest:
+			c.text = string(f.Content)
+			continue
+		case settings, c.mcpDest:
+		default:
+			c.bad("", "is no file of this harness")
+			continue
+		}
+		doc, err := parse(f.Content, func(pointer string) { c.bad(pointer, "stands twice: the program takes the last one without a word") })
+		if err != nil {
+			c.bad("", err.Error())
+			continue
+		}
+		if f.Dest == c.mcpDest {
+			c.servers, c.hasMCP = doc, true
+			for _, m := range doc {
+				if m.key != "mcpServers" {
+					c.bad("/"+escape(m.key), "is not a key of this file")
+					continue
+				}
+				eachMember(m.value, "/mcpServers", c.bad, func(at, _ string, v any) { serverShape(at, v, c.bad) })
+			}
+			continue
+		}
+		c.doc = doc
+		for _, m := range doc {
+			if strings.Contains(m.key, ".") {
+				c.bad("/"+escape(m.key), unknown)
+				continue
+			}
+			fits(m.key, m.value, c.bad)
+		}
+	}
+	c.dest = settings
+	c.locks()
+	c.hosts()
+	c.paths()
+	c.rules()
+	c.companions()
+	c.version()
+	return c.out
+}
+
+// flag returns a boolean of the settings; absent is false.
+func (c *checker) flag(path string) bool {
+	v, _ := c.doc.at(path)
+	return v == true
+}
+
+func (c *checker) has(path string) bool {
+	_, ok := c.doc.at(path)
+	return ok
+}
+
+// list returns a list of texts of the settings, sorted.
+func (c *checker) list(path string) []string {
+	v, _ := c.doc.at(path)
+	return textsOf(v)
+}
+
+func textsOf(v any) []string {
+	l, _ := v.([]any)
+	out := make([]string, 0, len(l))
+	for _, x := range l {
+		if s, ok := x.(string); ok {
+			out = append(out, s)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// want reports a key that does not have the only value that holds what the policy says.
+func (c *checker) want(path string, value any, why string) {
+	if v, ok := c.doc.at(path); !ok || v != value {
+		c.bad("/"+strings.ReplaceAll(path, ".", "/"), why)
+	}
+}
+
+// locks compares the switches without which a list or a mode is only advice.
+func (c *checker) locks() {
+	p, v := c.Policy, c.Version
+	shell := p.Sandboxed() && c.OS != "windows"
+	switch {
+	case shell:
+		c.want("sandbox.enabled", true, "is not true: the policy asks for a sandbox")
+		c.want("sandbox.allowUnsandboxedCommands", false, "is not false: a command could ask to run outside the sandbox")
+		if !v.Less(hasFailClosed) {
+			c.want("sandbox.failIfUnavailable", true, "is not true: without a sandbox commands would run unconfined")
+		}
+	case c.has("sandbox"):
+		c.bad("/sandbox", "is rendered where the policy or the operating system has no sandbox")
+	}
+	if p.Permissions.DisableBypass.V {
+		c.want("permissions.disableBypassPermissionsMode", "disable", "is not \"disable\": permission prompts could be switched off")
+	}
+	if c.has("allowedMcpServers") && !c.flag("allowManagedMcpServersOnly") {
+		c.bad("/allowedMcpServers", "stands without allowManagedMcpServersOnly: a user's own list would widen it")
+	}
+	if c.flag("allowManagedMcpServersOnly") && !c.has("allowedMcpServers") {
+		c.bad("/allowManagedMcpServersOnly", "stands without allowedMcpServers and restricts nothing")
+	}
+	if c.has("sandbox.network.allowedDomains") && !c.flag("sandbox.network.allowManagedDomainsOnly") {
+		c.bad("/sandbox/network/allowedDomains", "stands without allowManagedDomainsOnly: the list would only spare questions")
+	}
+	if c.has("sandbox.filesystem.denyRead") && !c.flag("sandbox.filesystem.allowManagedReadPathsOnly") && !v.Less(hasReadLock) {
+		c.bad("/sandbox/filesystem/denyRead", "stands without allowManagedReadPathsOnly: a user's allowRead would open it again")
+	}
+	m := &p.Models
+	if c.has("availableModels") {
+		if len(c.list("availableModels")) == 0 {
+			c.bad("/availableModels", "is empty, which means the vendor's default model")
+		}
+		if !c.flag("enforceAvailableModels") && !v.Less(hasModelLock) && (m.Enforce.V || !m.Enforce.IsSet()) {
+			c.bad("/availableModels", "stands without enforceAvailableModels, so the default model stays free")
+		}
+	}
+	if p.Hooks.ManagedOnly.V && !v.Less(hasManagedOnly) {
+		c.want("allowManagedHooksOnly", true, "is not true: hooks of users and projects would run")
+	}
+	if p.MCP.ManagedOnly.V {
+		if !c.hasMCP {
+			c.out = append(c.out, harness.Finding{Dest: c.mcpDest, Message: "is missing: servers of the user would run"})
+		}
+		if !v.Less(hasManagedOnly) {
+			c.want("allowManagedMcpServersOnly", true, "is not true: servers of the user would run should managed-mcp.json be missing")
+		}
+	} else if c.hasMCP {
+		c.out = append(c.out, harness.Finding{Dest: c.mcpDest, Message: "is present, which shuts out every other server; the policy does not ask for that"})
+	}
+}
+
+// hosts compares the host lists with what the policy decides.
+func (c *checker) hosts() {
+	p, v := c.Policy, c.Version
+	open, _ := p.Hosts.Default()
+	wantAllowed, wantDenied := hosts(p.Hosts.Allowed()), hosts(p.Hosts.Denied())
+	const network = "sandbox.network."
+	for _, l := range []string{"allowedDomains", "deniedDomains"} {
+		for _, s := range c.list(network + l) {
+			if _, problem := host.ParseDenyPattern(s); problem != nil {
+				c.bad("/sandbox/network/"+l, strconv.Quote(s)+" "+problem.Reason+"; the entry would not mean what the policy says")
+			}
+		}
+	}
+	shell := p.EgressRules() && p.Sandboxed() && c.OS != "windows"
+	if shell && !open && !v.Less(hasManagedLists) {
+		c.want(network+"allowManagedDomainsOnly", true, "is not true: unlisted hosts would be asked about, and users could add some")
+		if got := c.list(network + "allowedDomains"); !c.has(network+"allowedDomains") || !slices.Equal(got, wantAllowed) {
+			c.bad("/sandbox/network/allowedDomains", "is not the list of allowed hosts: "+difference(got, wantAllowed))
+		}
+	}
+	if got := c.list(network + "deniedDomains"); shell && !v.Less(hasDenied) && !slices.Equal(got, wantDenied) {
+		c.bad("/sandbox/network/deniedDomains", "is not the list of denied hosts: "+difference(got, wantDenied))
+	}
+	deny, allow := c.list("permissions.deny"), c.list("permissions.allow")
+	for _, h := range wantDenied {
+		if !slices.Contains(deny, "WebFetch(domain:"+h+")") {
+			c.bad("/permissions/deny", "has no rule that keeps the fetch tool from "+h)
+		}
+	}
+	if open {
+		return
+	}
+	for _, s := range allow {
+		r, problem := parseRule(s)
+		if problem != "" || r.tool != "WebFetch" {
+			continue
+		}
+		d, all, problem := r.domain()
+		if _, covered := p.Hosts.AllowSet().Covers(d); !r.hasContent || all || problem == "" && !covered {
+			c.bad("/permissions/allow", "has "+s+", which opens hosts that the policy does not allow")
+		}
+	}
+	if len(wantAllowed) == 0 && !slices.Contains(deny, "WebFetch") {
+		c.bad("/permissions/deny", "has no WebFetch although no host is allowed")
+	}
+}
+
+// difference says how two sorted lists differ.
+func difference(got, want []string) string {
+	var parts []string
+	for _, s := range want {
+		if !slices.Contains(got, s) {
+			parts = append(parts, "lacks "+s)
+		}
+	}
+	for _, s := range got {
+		if !slices.Contains(want, s) {
+			parts = append(parts, "adds "+s)
+		}
+	}
+	if len(parts) == 0 {
+		return "is absent"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// paths compares writable roots and protected paths.
+func (c *checker) paths() {
+	p := c.Policy
+	const files = "sandbox.filesystem."
+	for _, l := range []string{"allowWrite", "denyRead", "denyWrite"} {
+		for _, s := range c.list(files + l) {
+			if !strings.HasPrefix(s, "/") && !strings.HasPrefix(s, "~/") && s != "." || strings.ContainsAny(s, `\$`) {
+				c.bad("/sandbox/filesystem/"+l, strconv.Quote(s)+" is a path in a form that matches nothing")
+			}
+			if l == "allowWrite" && strings.ContainsAny(s, "*?[") {
+				c.bad("/sandbox/filesystem/"+l, strconv.Quote(s)+" is a glob, which grants nothing")
+			}
+			if l != "allowWrite" && (s == "/" || s == "~") {
+				c.bad("/sandbox/filesystem/"+l, strconv.Quote(s)+" makes every command fail")
+			}
+		}
+	}
+	shell := p.Sandboxed() && c.OS != "windows" && !c.Version.Less(hasFilesystem)
+	var roots []string
+	for _, r := range p.Sandbox.WritableRoots.Items {
+		roots = append(roots, fspath.Spellings(r.Path, c.OS)...)
+	}
+	slices.Sort(roots)
+	if got := c.list(files + "allowWrite"); shell && !slices.Equal(got, slices.Compact(roots)) {
+		c.bad("/sandbox/filesystem/allowWrite", "is not the list of writable roots: "+difference(got, roots))
+	}
+	deny := c.list("permissions.deny")
+	read, write := c.list(files+"denyRead"), c.list(files+"denyWrite")
+	for _, item := range p.Sandbox.ProtectedPaths.Items {
+		if item.Path.Kind() == fspath.Absolute && c.OS == "windows" {
+			continue
+		}
+		rules, dirs := pathRules(item.Path, c.OS)
+		for _, s := range rules {
+			if !slices.Contains(deny, s) {
+				c.bad("/permissions/deny", "has no "+s+" for the protected path "+item.Path.String())
+			}
+		}
+		for _, d := range dirs {
+			if shell && (!slices.Contains(read, d) || !slices.Contains(write, d)) {
+				c.bad("/sandbox/filesystem", "does not deny reading and writing of the protected path "+d)
+			}
+		}
+	}
+	if p.Sandboxed() && p.Mode() == policy.ModeReadOnly {
+		for _, tool := range readOnlyTools {
+			if !slices.Contains(deny, tool) {
+				c.bad("/permissions/deny", "has no "+tool+" although the sandbox is read-only")
+			}
+		}
+		if shell && !slices.Contains(write, ".") {
+			c.bad("/sandbox/filesystem/denyWrite", "does not hold the session folder although the sandbox is read-only")
+		}
+	}
+}
+
+// rules reads every permission rule as the program does, and compares them with those of the policy.
+func (c *checker) rules() {
+	open, _ := c.Policy.Hosts.Default()
+	for _, l := range []string{"allow", "ask", "deny"} {
+		for _, s := range c.list("permissions." + l) {
+			r, problem := parseRule(s)
+			if problem == "" && r.paths() {
+				problem = deadPath(r.content)
+				if problem == "" && r.tool != "Read" && r.tool != "Edit" {
+					problem = "names a tool that is not asked about paths, so it never matches"
+				}
+			}
+			if problem == "" && r.tool == "WebFetch" && r.hasContent {
+				var all bool
+				if _, all, problem = r.domain(); all && (l != "allow" || !open) {
+					problem = "reaches every host, for commands too"
+				}
+			}
+			if problem != "" {
+				c.bad("/permissions/"+l, "the rule "+strconv.Quote(s)+" "+problem)
+			}
+		}
+	}
+	p := &c.Policy.Permissions
+	deny, ask := c.list("permissions.deny"), c.list("permissions.ask")
+	for _, s := range p.Deny.Items {
+		if x := restrictRule(s.V); x.reason == "" && !slices.Contains(deny, x.text) {
+			c.bad("/permissions/deny", "has no "+x.text+", which the policy denies")
+		}
+	}
+	for _, s := range p.Ask.Items {
+		if x := restrictRule(s.V); x.reason == "" && !slices.Contains(ask, x.text) {
+			c.bad("/permissions/ask", "has no "+x.text+", which the policy wants asked")
+		}
+	}
+}
+
+// companions compares servers, models, telemetry and instructions.
+func (c *checker) companions() {
+	p := c.Policy
+	denied := map[string]bool{}
+	v, _ := c.doc.get("deniedMcpServers")
+	l, _ := v.([]any)
+	for _, x := range l {
+		o, _ := x.(object)
+		if name, ok := o.get("serverName"); ok {
+			s, _ := name.(string)
+			denied[s] = true
+		}
+	}
+	for _, s := range p.MCP.Denied.Items {
+		if serverName(s.V) && !denied[s.V] {
+			c.bad("/deniedMcpServers", "does not deny the server "+s.V)
+		}
+	}
+	if p.MCP.ManagedOnly.V && c.hasMCP {
+		servers, _ := c.servers.get("mcpServers")
+		o, _ := servers.(object)
+		for _, m := range o {
+			if !slices.ContainsFunc(p.MCP.Servers, func(s policy.Server) bool { return s.Name.V == m.key }) {
+				c.out = append(c.out, harness.Finding{Dest: c.mcpDest, Pointer: "/mcpServers/" + escape(m.key), Message: "is a server that the policy does not name"})
+			}
+		}
+	}
+	if len(p.Models.Allowed.Items) > 0 {
+		var want []string
+		for _, s := range p.Models.Allowed.Items {
+			name := s.V
+			if real := c.Models[name]; real != "" {
+				name = real
+			}
+			want = append(want, name)
+		}
+		slices.Sort(want)
+		if got := c.list("availableModels"); !slices.Equal(got, slices.Compact(want)) {
+			c.bad("/availableModels", "is not the list of the policy's models: "+difference(got, want))
+		}
+	}
+	v, _ = c.doc.get("env")
+	vars, _ := v.(object)
+	env := func(key, want string) {
+		if got, _ := vars.get(key); want != "" && got != want {
+			c.bad("/env/"+escape(key), "is not what the policy says: "+want)
+		}
+	}
+	env("ANTHROPIC_BASE_URL", c.GatewayURL)
+	env("OTEL_EXPORTER_OTLP_ENDPOINT", p.Telemetry.OTLPEndpoint.V)
+	for _, e := range p.Env {
+		env(e.Key.V, e.Value.V)
+	}
+	if p.Telemetry.LogPrompts.IsSet() && !p.Telemetry.LogPrompts.V {
+		env("OTEL_LOG_USER_PROMPTS", "0")
+	}
+	if text := p.Instructions.V; text != "" && strings.TrimSuffix(c.text, "\n") != strings.TrimSuffix(text, "\n") {
+		dest, _ := destination(c.OS, instructionsName)
+		c.out = append(c.out, harness.Finding{Dest: dest, Message: "is not the policy's instructions"})
+	}
+}
+
+// version checks the bounds, which the program ignores without a word unless they are three numbers.
+func (c *checker) version() {
+	for _, key := range []string{"requiredMinimumVersion", "requiredMaximumVersion"} {
+		v, ok := c.doc.get(key)
+		s, _ := v.(string)
+		if _, fine := harness.ParseVersion(s); ok && (!fine || strings.Contains(s, "-")) {
+			c.bad("/"+key, "is "+strconv.Quote(s)+", which is no version of three numbers and would be ignored")
+		}
+		pin := c.Policy.Pin(policy.ClaudeCode)
+		if pin == nil || !pin.Version.IsSet() || c.Version.Less(hasVersionPin) || strings.Contains(pin.Version.V, "-") {
+			continue
+		}
+		if s != pin.Version.V {
+			c.bad("/"+key, "is not the pinned version "+pin.Version.V)
+		}
+	}
+}
+
+// secretPrefixes begin credentials of well-known services.
+var secretPrefixes = [...]struct{ prefix, what string }{
+	{"sk-", "an API key"}, {"ghp_", "a GitHub token"}, {"gho_", "a GitHub token"}, {"ghs_", "a GitHub token"}, {"ghu_", "a GitHub token"},
+	{"github_pat_", "a GitHub token"}, {"xoxb-", "a Slack token"}, {"xoxp-", "a Slack token"}, {"xoxa-", "a Slack token"}, {"xoxs-", "a Slack token"},
+	{"xapp-", "a Slack token"}, {"AKIA", "an AWS key id"}, {"ASIA", "an AWS key id"},
+}
+
+// secretIn says what literal credential a text holds, or "".
+func secretIn(s string) string {
+	if strings.Contains(s, "PRIVATE KEY-----") {
+		return "a private key"
+	}
+	word := func(c byte) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_'
+	}
+	for _, k := range secretPrefixes {
+		for i := 0; ; {
+			j := strings.Index(s[i:], k.prefix)
+			if j < 0 {
+				break
+			}
+			j += i
+			i = j + len(k.prefix)
+			n := 0
+			for i+n < len(s) && word(s[i+n]) {
+				n++
+			}
+			if n >= 10 && (j == 0 || !word(s[j-1])) {
+				return k.what
+			}
+		}
+	}
+	return ""
+}
