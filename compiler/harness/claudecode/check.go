@@ -452,7 +452,7 @@ func (c *checker) locks() {
 func (c *checker) hosts() {
 	p, v := c.Policy, c.Version
 	open, _ := p.Hosts.Default()
-	wantAllowed, wantDenied := hosts(p.Hosts.Allowed()), hosts(p.Hosts.Denied())
+	wantAllowed, wantDenied := openable(c.Target), hosts(p.Hosts.Denied())
 	const network = "sandbox.network."
 	for _, l := range []string{"allowedDomains", "deniedDomains"} {
 		for _, s := range c.list(network + l) {

@@ -175,9 +175,468 @@ func golden(t *testing.T, name string, at harness.Target) {
 	}
 }
 
-var _ = json.Valid
-var _ = rand.N[int]
-var _ = slices.Sort[[]int]
-var _ = fspath.Covers
-var _ = host.ParseName
-var _ jsonschema.Compiler
+// edit replaces one text in the file of that name.
+func edit(t *testing.T, files []harness.File, name, old, new string) []harness.File {
+	t.Helper()
+	out := slices.Clone(files)
+	for i, f := range out {
+		if strings.HasSuffix(f.Dest, name) {
+			if !bytes.Contains(f.Content, []byte(old)) {
+				t.Fatalf("%s has no %q to edit:\n%s", name, old, f.Content)
+			}
+			out[i].Content = bytes.Replace(f.Content, []byte(old), []byte(new), 1)
+			return out
+		}
+	}
+	t.Fatalf("no file %s", name)
+	return nil
+}
+
+// TestMistakes edits a good rendering: the strict reader must see every edit, in particular those that the program takes without a word.
+func TestMistakes(t *testing.T) {
+	at := target(t, everything, "linux", newest)
+	at.GatewayURL = "https://ai.acme.example"
+	files, _ := render(at)
+	for _, x := range []struct{ name, file, old, new, want string }{
+		{"unknown top key", settingsName, `"sandbox": {`, `"sandboxx": {`, "/sandboxx is not a key"},
+		{"unknown network key", settingsName, `"allowedDomains"`, `"allowedDomain"`, "/sandbox/network/allowedDomain is not a key"},
+		{"unknown permissions key", settingsName, `"deny": [`, `"denyy": [`, "/permissions/denyy is not a key"},
+		{"bypass lock at top level", settingsName, `"env": {`, `"disableBypassPermissionsMode": "disable", "env": {`, "/disableBypassPermissionsMode is not a key"},
+		{"dotted key", settingsName, `"enabled": true`, `"network.allowedDomains": ["x.example"], "enabled": true`, "/sandbox/network.allowedDomains is not a key"},
+		{"host with scheme", settingsName, "        \"pastebin.com\"", "        \"https://pastebin.com\"", "scheme"},
+		{"host with path", settingsName, "        \"pastebin.com\"", "        \"pastebin.com/x\"", "path"},
+		{"host with inner star", settingsName, "        \"pastebin.com\"", "        \"paste*.com\"", "wildcard"},
+		{"allow star", settingsName, "        \"*.corp.example\"", "        \"*\"", "every host"},
+		{"allowed host added", settingsName, "        \"*.corp.example\"", "        \"*.corp.example\", \"evil.example\"", "adds evil.example"},
+		{"denied hosts are no list", settingsName, `"deniedDomains": [`, `"deniedDomains": "pastebin.com", "x": [`, "/sandbox/network/deniedDomains is not a list"},
+		{"denied host is no text", settingsName, "        \"pastebin.com\"", "        7", "/sandbox/network/deniedDomains/2 is not a text"},
+		{"allowed hosts are no list", settingsName, `"allowedDomains": [`, `"allowedDomains": true, "x": [`, "/sandbox/network/allowedDomains is not a list"},
+		{"malformed rule", settingsName, `"Bash(curl:*)"`, `"Bash("`, "no content"},
+		{"malformed fetch rule", settingsName, `"WebFetch(domain:pastebin.com)"`, `"WebFetch(https://pastebin.com)"`, "malformed"},
+		{"unknown tool", settingsName, `"Bash(curl:*)"`, `"Nope(x)"`, "no tool"},
+		{"one slash", settingsName, `"Read(//srv/secrets)"`, `"Read(/srv/secrets)"`, "one leading slash"},
+		{"drive", settingsName, `"Read(//srv/secrets)"`, `"Read(C:\\srv\\**)"`, "Windows form"},
+		{"rule of a tool without paths", settingsName, `"Edit(~/.ssh)"`, `"Write(~/.ssh)"`, "never matches"},
+		{"deny every domain", settingsName, `"WebFetch",`, `"WebFetch(domain:*)",`, "every host"},
+		{"sandbox enabled yes", settingsName, `"enabled": true`, `"enabled": "yes"`, "/sandbox/enabled is not true or false"},
+		{"text for a boolean", settingsName, `"failIfUnavailable": true`, `"failIfUnavailable": "true"`, "/sandbox/failIfUnavailable is not true"},
+		{"sandbox off", settingsName, `"enabled": true`, `"enabled": false`, "/sandbox/enabled is not true"},
+		{"unsandboxed retry", settingsName, `"allowUnsandboxedCommands": false`, `"allowUnsandboxedCommands": true`, "could ask to run outside"},
+		{"unknown mode", settingsName, `"defaultMode": "acceptEdits"`, `"defaultMode": "yolo"`, "none of"},
+		{"bypass mode", settingsName, `"defaultMode": "acceptEdits"`, `"defaultMode": "bypassPermissions"`, "bypassPermissions"},
+		{"bypass lock true", settingsName, `"disableBypassPermissionsMode": "disable"`, `"disableBypassPermissionsMode": true`, "is not a text"},
+		{"version of one number", settingsName, `"requiredMinimumVersion": "2.1.332"`, `"requiredMinimumVersion": "3"`, "would be ignored"},
+		{"version range", settingsName, `"requiredMaximumVersion": "2.1.332"`, `"requiredMaximumVersion": ">=2.1.0"`, "would be ignored"},
+		{"version number", settingsName, `"requiredMinimumVersion": "2.1.332"`, `"requiredMinimumVersion": 2`, "is not a text"},
+		{"other version", settingsName, `"requiredMinimumVersion": "2.1.332"`, `"requiredMinimumVersion": "2.1.300"`, "pinned version"},
+		{"unknown event", settingsName, `"PreToolUse"`, `"PreTool"`, "no event"},
+		{"unknown hook type", settingsName, `"type": "command"`, `"type": "script"`, "is not a hook of type command"},
+		{"hooks off", settingsName, `"env": {`, `"disableAllHooks": true, "env": {`, "/disableAllHooks is not a key"},
+		{"two matchers", settingsName, `"serverUrl": "https://mcp.acme.example/docs"`, `"serverUrl": "https://mcp.acme.example/docs", "serverName": "docs"`, "exactly one"},
+		{"matcher is a text", settingsName, "{\n      \"serverUrl\": \"https://mcp.acme.example/docs\"\n    }", `"docs"`, "exactly one"},
+		{"matcher wildcard", settingsName, `"serverUrl": "https://mcp.acme.example/docs"`, `"serverUrl": "https://*"`, "any text"},
+		{"no domain lock", settingsName, `"allowManagedDomainsOnly": true`, `"allowManagedDomainsOnly": false`, "allowManagedDomainsOnly"},
+		{"no read lock", settingsName, `"allowManagedReadPathsOnly": true,`, ``, "allowManagedReadPathsOnly"},
+		{"no server lock", settingsName, `"allowManagedMcpServersOnly": true,`, ``, "allowManagedMcpServersOnly"},
+		{"no hook lock", settingsName, `"allowManagedHooksOnly": true,`, ``, "/allowManagedHooksOnly"},
+		{"no model lock", settingsName, `"enforceAvailableModels": true,`, ``, "enforceAvailableModels"},
+		{"no models", settingsName, "\"availableModels\": [\n    \"sonnet\",\n    \"opus\"\n  ]", `"availableModels": []`, "is empty"},
+		{"protected path lost", settingsName, `"Edit(//**/.env*)",`, ``, "protected path .env*"},
+		{"protected path lost in the sandbox", settingsName, `"denyRead": [
+        "/srv/secrets",`, `"denyRead": [`, "protected path /srv/secrets"},
+		{"root added", settingsName, `"/opt/build-cache",`, `"/opt/build-cache", "/home",`, "adds /home"},
+		{"root is a glob", settingsName, `"/opt/build-cache",`, `"/opt/*",`, "is a glob"},
+		{"variable in a path", settingsName, "        \"~/.ssh\"", "        \"$HOME/.ssh\"", "matches nothing"},
+		{"root of the file system denied", settingsName, `"denyRead": [`, `"denyRead": ["/",`, "every command fail"},
+		{"excluded commands", settingsName, `"enabled": true`, `"enabled": true, "excludedCommands": ["git"]`, "/sandbox/excludedCommands is not a key"},
+		{"denied rule lost", settingsName, `"mcp__github__delete_repo"`, `"mcp__github__x"`, "which the policy denies"},
+		{"asked rule lost", settingsName, `"Bash(git push:*)"`, `"Bash(git pull:*)"`, "wants asked"},
+		{"fetch rule lost", settingsName, `"WebFetch(domain:pastebin.com)",`, ``, "from pastebin.com"},
+		{"fetch of any host", settingsName, `"Bash(git status:*)"`, `"WebFetch"`, "does not allow"},
+		{"gateway", settingsName, `"ANTHROPIC_BASE_URL": "https://ai.acme.example"`, `"ANTHROPIC_BASE_URL": "https://other.example"`, "/env/ANTHROPIC_BASE_URL"},
+		{"collector", settingsName, `"https://otel.acme.example:4318"`, `"https://other.example"`, "/env/OTEL_EXPORTER_OTLP_ENDPOINT"},
+		{"prompts logged", settingsName, `"OTEL_LOG_USER_PROMPTS": "0"`, `"OTEL_LOG_USER_PROMPTS": "1"`, "/env/OTEL_LOG_USER_PROMPTS"},
+		{"verbs without mode", settingsName, `"mode": "replace",`, ``, "has no mode"},
+		{"denied server lost", settingsName, `"serverName": "shady"`, `"serverName": "other"`, "the server shady"},
+		{"secret", settingsName, `"ACME_PROXY_ZONE": "eu"`, `"ACME_PROXY_ZONE": "ghp_0123456789abcdef"`, "GitHub token"},
+		{"key twice", settingsName, `"theme": "dark"`, `"theme": "dark", "theme": "light"`, "stands twice"},
+		{"trailing comma", settingsName, `"theme": "dark"`, `"theme": "dark",`, "is not JSON"},
+		{"comment", settingsName, `{`, `{ // note`, "is not JSON"},
+		{"no object", settingsName, `{`, `[] {`, "is not a JSON object|has text after"},
+		{"byte order mark", settingsName, `{`, "\xef\xbb\xbf{", "byte order mark"},
+		{"server added", serversName, `"build": {`, `"other": {"type": "http", "url": "https://x.example"}, "build": {`, "does not name"},
+		{"server without URL", serversName, `"url": "https://mcp.acme.example/docs"`, `"uri": "x"`, "has no url"},
+		{"other key", serversName, `"mcpServers"`, `"servers"`, "/servers is not a key"},
+		{"instructions", instructionsName, `Ask`, `Never ask`, "is not the policy's instructions"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			var all []string
+			for _, f := range check(at, edit(t, files, x.file, x.old, x.new)) {
+				all = append(all, f.Pointer+" "+f.Message)
+			}
+			text := strings.Join(all, "\n")
+			if !slices.ContainsFunc(strings.Split(x.want, "|"), func(w string) bool { return strings.Contains(text, w) }) {
+				t.Errorf("want a finding with %q, have %q", x.want, text)
+			}
+		})
+	}
+	if got := check(at, nil); len(got) == 0 {
+		t.Error("missing files are not noticed")
+	}
+	if got := check(target(t, minimal, "linux", newest), files); len(got) == 0 {
+		t.Error("files of another policy are not noticed")
+	}
+}
+
+// program is the settings file as Claude Code 2.1.332 decides hosts and paths, written from what it was seen to do.
+type program struct {
+	Permissions struct{ Allow, Deny []string }
+	Sandbox     *struct {
+		Network *struct {
+			AllowedDomains, DeniedDomains []string
+			AllowManagedDomainsOnly       bool
+		}
+		Filesystem struct{ DenyRead, DenyWrite []string }
+	}
+}
+
+func read(t *testing.T, files []harness.File) (p program) {
+	t.Helper()
+	for _, f := range files {
+		if strings.HasSuffix(f.Dest, settingsName) {
+			if err := json.Unmarshal(f.Content, &p); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return p
+}
+
+func domainMatch(pattern, h string) bool {
+	if pattern == "*" {
+		return true
+	}
+	if rest, ok := strings.CutPrefix(pattern, "*."); ok {
+		return strings.HasSuffix(h, "."+rest)
+	}
+	return pattern == h
+}
+
+func fetchRules(rules []string) (domains []string, bare bool) {
+	for _, s := range rules {
+		if s == "WebFetch" {
+			bare = true
+		}
+		if d, ok := strings.CutPrefix(s, "WebFetch(domain:"); ok {
+			domains = append(domains, strings.TrimSuffix(d, ")"))
+		}
+	}
+	return domains, bare
+}
+
+func anyMatch(patterns []string, h string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return domainMatch(p, h) })
+}
+
+// fetch answers allow, deny or ask for the fetch tool.
+func (p program) fetch(h string) string {
+	deny, bare := fetchRules(p.Permissions.Deny)
+	allow, all := fetchRules(p.Permissions.Allow)
+	switch {
+	case bare || anyMatch(deny, h):
+		return "deny"
+	case all || anyMatch(allow, h):
+		return "allow"
+	}
+	return "ask"
+}
+
+// shell answers for commands in the sandbox. Domains of fetch rules count there as well.
+func (p program) shell(h string) string {
+	if p.Sandbox == nil {
+		return "allow"
+	}
+	deny, _ := fetchRules(p.Permissions.Deny)
+	allow, _ := fetchRules(p.Permissions.Allow)
+	locked := false
+	if n := p.Sandbox.Network; n != nil {
+		deny, allow, locked = append(deny, n.DeniedDomains...), append(allow, n.AllowedDomains...), n.AllowManagedDomainsOnly
+	}
+	switch {
+	case anyMatch(deny, h):
+		return "deny"
+	case anyMatch(allow, h):
+		return "allow"
+	case locked:
+		return "deny"
+	}
+	return "ask"
+}
+
+// TestHostsLaw compares the program's decision with the policy's for many policies and every host of a small universe.
+func TestHostsLaw(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 11))
+	names := []string{"a.example", "b.a.example", "c.b.a.example", "x.test", "y.x.test", "nota.example", "z.test"}
+	patterns := append([]string{"*.a.example", "*.b.a.example", "*.x.test"}, names...)
+	pick := func() []string {
+		var out []string
+		for range rng.IntN(4) {
+			out = append(out, patterns[rng.IntN(len(patterns))])
+		}
+		return out
+	}
+	for i := range 400 {
+		allowed, denied := pick(), pick()
+		body := "sandbox: {mode: workspace-write}\negress:\n"
+		switch def := rng.IntN(3); {
+		case def == 1:
+			body += "  default: deny\n"
+		case def == 2 && len(allowed) == 0:
+			body += "  default: allow\n"
+		}
+		list := func(key string, l []string) {
+			q, _ := json.Marshal(append([]string{}, l...))
+			body += "  " + key + ": " + string(q) + "\n"
+		}
+		list("allowedDomains", allowed)
+		list("deniedDomains", denied)
+		os := []string{"darwin", "linux"}[i%2]
+		at := target(t, body, os, []string{newest, "2.1.120", "2.1.100"}[i%3])
+		files, gaps := render(at)
+		prog := read(t, files)
+		if !at.Policy.EgressRules() && !at.Policy.Egress.Default.IsSet() {
+			continue
+		}
+		for _, n := range append(names, "deep.z.test") {
+			name, err := host.ParseName(n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := at.Policy.Hosts.Decide(name).Allow
+			shell, fetch := prog.shell(n), prog.fetch(n)
+			if !want && (shell == "allow" || fetch == "allow") {
+				t.Fatalf("%s is denied by the policy, but the shell says %s and the fetch tool %s\n%s", n, shell, fetch, body)
+			}
+			named := slices.ContainsFunc(gaps, func(g harness.Gap) bool {
+				return g.Concept == harness.Egress && strings.Contains(g.Reason, "2.1.113") && at.Version.Less(hasDenied)
+			})
+			if want && (shell != "allow" || fetch != "allow") && !named {
+				t.Fatalf("%s is allowed by the policy, but the shell says %s and the fetch tool %s\n%s", n, shell, fetch, body)
+			}
+			asked := slices.ContainsFunc(gaps, func(g harness.Gap) bool { return g.Concept == harness.Fetch })
+			if !want && fetch == "ask" && !asked {
+				t.Fatalf("%s is asked about and no gap says so\n%s", n, body)
+			}
+			if !want && shell == "ask" {
+				t.Fatalf("%s is asked about in the shell\n%s", n, body)
+			}
+		}
+		for _, f := range check(at, files) {
+			t.Fatalf("the strict reader refuses what was rendered: %s %s\n%s", f.Pointer, f.Message, body)
+		}
+	}
+}
+
+// ruleDenies reports whether a path rule covers a file for the file tools: // is the file system, ~/ the home, anything else the session folder; a directory
+// covers its content.
+func ruleDenies(rule, file, home, session string) bool {
+	pattern, _ := strings.CutPrefix(rule, "Read(")
+	pattern = strings.TrimSuffix(pattern, ")")
+	base := session
+	switch {
+	case strings.HasPrefix(pattern, "//"):
+		base, pattern = "", pattern[2:]
+	case strings.HasPrefix(pattern, "~/"):
+		base, pattern = home, pattern[2:]
+	}
+	rest, ok := strings.CutPrefix(file, base+"/")
+	if !ok {
+		return false
+	}
+	return globPrefix(strings.Split(pattern, "/"), strings.Split(rest, "/"))
+}
+
+func globPrefix(pattern, segs []string) bool {
+	if len(pattern) == 0 {
+		return true
+	}
+	if pattern[0] == "**" {
+		return globPrefix(pattern[1:], segs) || len(segs) > 0 && globPrefix(pattern, segs[1:])
+	}
+	if len(segs) == 0 {
+		return false
+	}
+	ok, err := filepath.Match(pattern[0], segs[0])
+	return err == nil && ok && globPrefix(pattern[1:], segs[1:])
+}
+
+// TestPathsLaw: whatever the policy protects, the rules deny to the file tools, and what has a place of its own also to commands.
+func TestPathsLaw(t *testing.T) {
+	const home, session = "/home/dev", "/home/dev/work"
+	protected := []string{"~/.ssh", "~/.config/*/credentials", "/srv/secrets", "/srv/{a,b}/key", ".env*", "secrets/*.pem", "**/private", "conf/[ab].yaml", "/opt/x[0-9]"}
+	files := []string{"/home/dev/.ssh/id", "/home/dev/.ssh", "/home/dev/.config/gcloud/credentials", "/srv/secrets/x/y", "/srv/a/key", "/srv/b/key/z", "/home/dev/work/.env",
+		"/home/dev/work/sub/.env.local", "/home/dev/work/secrets/k.pem", "/home/dev/work/x/private/y", "/home/dev/work/conf/a.yaml", "/opt/x7/f", "/home/dev/work/main.go", "/srv/c/key"}
+	quoted, _ := json.Marshal(protected)
+	at := target(t, "sandbox: {protectedPaths: "+string(quoted)+"}\n", "linux", newest)
+	out, _ := render(at)
+	prog := read(t, out)
+	hit := 0
+	for _, file := range files {
+		for _, item := range at.Policy.Sandbox.ProtectedPaths.Items {
+			if !fspath.Matches(item.Path, file, session, home) {
+				continue
+			}
+			hit++
+			if !slices.ContainsFunc(prog.Permissions.Deny, func(r string) bool {
+				return strings.HasPrefix(r, "Read(") && ruleDenies(r, file, home, session)
+			}) {
+				t.Errorf("%s is protected by %s, but no Read rule covers it", file, item.Path)
+			}
+			if item.Path.Kind() != fspath.Relative && !slices.ContainsFunc(prog.Sandbox.Filesystem.DenyRead, func(p string) bool {
+				return ruleDenies("Read("+strings.Replace("/"+p, "/~", "~", 1)+")", file, home, session)
+			}) {
+				t.Errorf("%s is protected by %s, but the sandbox does not deny it", file, item.Path)
+			}
+		}
+		if strings.HasSuffix(file, "main.go") && slices.ContainsFunc(prog.Permissions.Deny, func(r string) bool { return ruleDenies(r, file, home, session) }) {
+			t.Errorf("%s is denied although nothing protects it", file)
+		}
+	}
+	if hit < 12 {
+		t.Errorf("only %d files of the universe are protected", hit)
+	}
+}
+
+// TestRules says what becomes of rules in the policy's lists.
+func TestRules(t *testing.T) {
+	for _, x := range []struct{ in, want string }{
+		{"Bash(git push:*)", "Bash(git push:*)"}, {"Read(~/.ssh/**)", "Read(~/.ssh/**)"}, {"Write(~/x)", "Edit(~/x)"}, {"MultiEdit(src/**)", "Edit(src/**)"},
+		{"WebFetch(domain:x.example)", "WebFetch(domain:x.example)"}, {"WebFetch(domain:*)", "WebFetch"}, {"mcp__docs", "mcp__docs"}, {"Read(//opt/My (x)/**)", "Read(//opt/My (x)/**)"},
+		{"Bash(", ""}, {"Bash()", ""}, {"Nope", ""}, {"mcp__", ""}, {"mcp__x(y)", ""}, {"Glob(src/**)", ""}, {"Read(/etc/x)", ""}, {"Read($HOME/x)", ""}, {"Read(~bob/x)", ""},
+		{"Read(a/{b,c})", ""}, {`Read(C:\x)`, ""}, {"WebFetch(https://x.example)", ""}, {"WebFetch(domain:X.example)", ""}, {"", ""},
+	} {
+		if got := restrictRule(x.in); got.text != x.want || (got.reason == "") != (x.want != "") {
+			t.Errorf("%s becomes %q (%s), want %q", x.in, got.text, got.reason, x.want)
+		}
+	}
+}
+
+func FuzzRule(f *testing.F) {
+	for _, s := range []string{"Bash(x)", "WebFetch(domain:*)", "Read(//x)", "Edit(", "mcp__a"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		x := restrictRule(s)
+		if (x.text == "") == (x.reason == "") {
+			t.Fatalf("%q: a rule is rendered or has a reason, have %+v", s, x)
+		}
+		if x.text != "" && restrictRule(x.text).text != x.text {
+			t.Fatalf("%q: rendered as %q, which is rendered as another rule", s, x.text)
+		}
+	})
+}
+
+func FuzzCheck(f *testing.F) {
+	f.Add([]byte(`{"sandbox": {"enabled": true}}`))
+	f.Add([]byte(`{"permissions": {"deny": ["Bash("]}, "hooks": {"Stop": [{}]}, "allowedMcpServers": [{}]}`))
+	at := target(f, everything, "linux", newest)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		check(at, []harness.File{{Dest: dirLinux + "/" + settingsName, Content: data}, {Dest: dirLinux + "/" + serversName, Content: data}})
+	})
+}
+
+// TestTable: every concept has a row on every system for the newest and the oldest version, no cell is blank, and versions can be read.
+func TestTable(t *testing.T) {
+	h := Harness()
+	for _, c := range policy.Concepts {
+		for _, os := range policy.OSes {
+			for _, v := range []harness.Version{h.Oldest, h.Known, {Major: 2, Minor: 1, Patch: 110}} {
+				found := slices.ContainsFunc(h.Capabilities, func(r harness.Capability) bool {
+					one := harness.Harness{Capabilities: []harness.Capability{r}}
+					return string(r.Concept) == c && one.Capability(r.Concept, os, v).Evidence != ""
+				})
+				if !found {
+					t.Errorf("no row for %s on %s at %s", c, os, v)
+				}
+			}
+		}
+	}
+	for _, r := range h.Capabilities {
+		if !slices.Contains(policy.Concepts, string(r.Concept)) {
+			t.Errorf("row of an unknown concept %s", r.Concept)
+		}
+		if r.Grade < harness.Enforced && r.Limit == "" || r.Grade > harness.None && r.How == "" || r.Evidence == "" {
+			t.Errorf("row %s %v %s: a cell is blank", r.Concept, r.OS, r.Grade)
+		}
+		if r.Verified != strings.HasPrefix(r.Evidence, "observed") || r.Verified && !slices.Equal(r.OS, linux) {
+			t.Errorf("row %s %v: verified and evidence disagree", r.Concept, r.OS)
+		}
+		for _, v := range []string{r.Since, r.Until} {
+			if _, ok := harness.ParseVersion(v); v != "" && !ok {
+				t.Errorf("row %s: bad version %q", r.Concept, v)
+			}
+		}
+	}
+}
+
+// TestSchema holds what is rendered against the schema that SchemaStore publishes, which the CLI's own is ahead of.
+func TestSchema(t *testing.T) {
+	root, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			break
+		}
+		if up := filepath.Dir(root); up != root {
+			root = up
+			continue
+		}
+		t.Fatal("no go.mod above this directory")
+	}
+	path := filepath.Join(root, "..", "shared", "schemas", "claude-code-settings.schemastore.json")
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("SKIPPED: the published schema is not here (%s); what is rendered was not held against it", path)
+	}
+	schema, err := jsonschema.NewCompiler().Compile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, body := range map[string]string{"worked": worked, "everything": everything, "read-only": readOnly, "open": openDefault} {
+		files, _ := render(target(t, body, "linux", newest))
+		for _, f := range files {
+			if !strings.HasSuffix(f.Dest, settingsName) {
+				continue
+			}
+			doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(f.Content))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := schema.Validate(doc); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+func BenchmarkRender(b *testing.B) {
+	for name, body := range map[string]string{"worked": worked, "everything": everything} {
+		b.Run(name, func(b *testing.B) {
+			at := target(b, body, "linux", newest)
+			b.ReportAllocs()
+			for b.Loop() {
+				render(at)
+			}
+		})
+	}
+}
+
+func BenchmarkCheck(b *testing.B) {
+	at := target(b, worked, "linux", newest)
+	files, _ := render(at)
+	b.ReportAllocs()
+	for b.Loop() {
+		check(at, files)
+	}
+}

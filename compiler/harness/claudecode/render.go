@@ -8,6 +8,7 @@ import (
 	"halos.dev/halo/compiler/egress"
 	"halos.dev/halo/compiler/fspath"
 	"halos.dev/halo/compiler/harness"
+	"halos.dev/halo/compiler/host"
 	"halos.dev/halo/compiler/policy"
 	"halos.dev/halo/compiler/source"
 )
@@ -220,6 +221,26 @@ func hosts(entries []egress.Entry) []string {
 	return slices.Compact(out)
 }
 
+// undeniable reports whether an allowed pattern must not be opened because commands cannot be kept from the denied hosts in it: before 2.1.113 the sandbox
+// knows no denied hosts.
+func undeniable(t harness.Target, p host.Pattern) bool {
+	return t.OS != "windows" && t.Policy.Sandboxed() && t.Version.Less(hasDenied) && slices.ContainsFunc(t.Policy.Hosts.Denied(), func(d egress.Entry) bool {
+		return p.Covers(d.Pattern) || d.Pattern.Covers(p)
+	})
+}
+
+// openable returns the hosts to allow, sorted, each once.
+func openable(t harness.Target) []string {
+	out := hosts(t.Policy.Hosts.Allowed())
+	if !t.Version.Less(hasDenied) {
+		return out
+	}
+	return slices.DeleteFunc(out, func(s string) bool {
+		p, _ := host.ParsePattern(s)
+		return undeniable(t, p)
+	})
+}
+
 // egressField is the key that says most about why egress is restricted.
 func egressField(e *policy.Egress) string {
 	switch {
@@ -239,10 +260,18 @@ func egressField(e *policy.Egress) string {
 // every unlisted host would be asked about.
 func (r *renderer) egress() {
 	if !r.p.EgressRules() && !r.p.Egress.Default.IsSet() {
+		if r.shell && r.p.Sandbox.Mode.IsSet() {
+			r.gap(harness.Sandbox, harness.Overridable, r.p.Sandbox.ModeField, "", "commands in the sandbox ask about every host, because the policy says nothing about egress", "set egress.default")
+		}
 		return
 	}
 	open, _ := r.p.Hosts.Default()
-	allowed, denied := hosts(r.p.Hosts.Allowed()), hosts(r.p.Hosts.Denied())
+	allowed, denied := openable(r.Target), hosts(r.p.Hosts.Denied())
+	for _, e := range r.p.Hosts.Allowed() {
+		if r.Version.Less(hasDenied) && undeniable(r.Target, e.Pattern) {
+			r.gap(harness.Egress, harness.None, e.Field, e.Name, "before 2.1.113 commands cannot be kept from a denied host within allowed ones, so "+e.Pattern.String()+" is not allowed", "pin 2.1.113 or newer")
+		}
+	}
 	for _, h := range allowed {
 		r.allow = append(r.allow, "WebFetch(domain:"+h+")")
 	}
@@ -251,6 +280,8 @@ func (r *renderer) egress() {
 	}
 	field := egressField(&r.p.Egress)
 	switch {
+	case open && r.shell && len(denied) > 0 && r.Version.Less(hasDenied):
+		r.gap(harness.Egress, harness.None, field, "", "before 2.1.113 commands cannot be kept from denied hosts, so every host is asked about", "pin 2.1.113 or newer")
 	case open:
 		r.allow = append(r.allow, "WebFetch(domain:*)")
 	case len(allowed) == 0:
@@ -364,7 +395,7 @@ func (r *renderer) permit(s string) (text, why string) {
 		if all {
 			return "", "would open every host"
 		}
-		if _, ok := r.p.Hosts.AllowSet().Covers(p); !ok {
+		if _, ok := r.p.Hosts.AllowSet().Covers(p); !ok || undeniable(r.Target, p) {
 			return "", "would open a host that egress does not allow, for commands too"
 		}
 	}
