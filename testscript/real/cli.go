@@ -69,7 +69,7 @@ func CLIs() []CLI {
 		{
 			ID: "copilot-cli", Package: "@github/copilot", Version: "1.0.102",
 			check: CLI.checkCopilot,
-			argv:  []string{"copilot", "-p", "go", "--allow-tool", "shell", "--allow-tool", "write", "--no-sandbox", "--no-auto-update"},
+			argv:  []string{"copilot", "-p", "go", "--allow-tool", "shell", "--allow-tool", "write", "--allow-all-paths", "--no-sandbox", "--no-auto-update"},
 			env: []string{"COPILOT_PROVIDER_BASE_URL=" + modelURL + "/v1", "COPILOT_PROVIDER_API_KEY=none", "COPILOT_PROVIDER_TYPE=openai",
 				"COPILOT_MODEL=stand-in", "COPILOT_OFFLINE=true"},
 			user:  []File{home(".copilot/settings.json", `{"sandbox": {"enabled": false}}`)},
@@ -105,7 +105,7 @@ func CLIs() []CLI {
 				"model": "standin/m", "small_model": "standin/m",
 				"provider": {"standin": {"npm": "@ai-sdk/openai-compatible", "name": "stand-in",
 					"options": {"baseURL": "`+modelURL+`/v1", "apiKey": "none"}, "models": {"m": {"name": "m"}}}},
-				"permission": {"bash": "allow", "webfetch": "allow"}
+				"permission": {"bash": "allow", "external_directory": "allow", "read": "allow", "webfetch": "allow"}
 			}`)},
 			shell: "bash", shellArg: "command", read: "read", readArg: "filePath", more: map[string]any{"description": "probe"},
 		},

@@ -84,7 +84,7 @@ type Run struct {
 	Requests []Request
 	// Framed says that messages have Content-Length headers; otherwise they are one line each.
 	Framed bool
-	// Limit ends the run. Zero is a minute.
+	// Limit ends the run. Zero is two minutes, for a machine with much else to do.
 	Limit time.Duration
 	// Watch are files whose content after the run is wanted.
 	Watch []string
@@ -130,7 +130,7 @@ func Why() string {
 // Do sets up a lab, runs the CLI in it and takes the lab down. An error means that there was no run to judge.
 func Do(ctx context.Context, run Run) (Result, error) {
 	if run.Limit == 0 {
-		run.Limit = time.Minute
+		run.Limit = 2 * time.Minute
 	}
 	in, err := json.Marshal(run)
 	if err != nil {

@@ -87,6 +87,8 @@ type probe struct {
 	// host is asked for by the call, changes is the file that it changes.
 	host, changes string
 	want          map[string]string
+	// alone are the CLIs that refuse it without any policy.
+	alone []string
 }
 
 // everywhere is the outcome in all CLIs, but those given in pairs.
@@ -135,7 +137,8 @@ func probes() []probe {
 			want: everywhere("no", "copilot-cli", "yes", "opencode", "yes")},
 		{name: "the shell reads a protected glob further down", tool: "shell", arg: "sh show deep/.env.local", shows: secret,
 			want: everywhere("no", "copilot-cli", "yes", "opencode", "yes")},
-		{name: "the file tool reads a protected directory", tool: "read", arg: Home + "/.ssh/id", shows: secret, want: everywhere("no")},
+		{name: "the file tool reads a protected directory", tool: "read", arg: Home + "/.ssh/id", shows: secret, want: everywhere("no"),
+			alone: []string{"gemini-cli"}},
 		{name: "the file tool reads a protected glob", tool: "read", arg: Work + "/deep/.env.local", shows: secret,
 			want: everywhere("no", "copilot-cli", "yes")},
 		{name: "the file tool reads the workspace", tool: "read", arg: Work + "/README.md", shows: "A workspace.", want: everywhere("yes")},
@@ -210,6 +213,14 @@ func TestRealCLIs(t *testing.T) {
 			}
 			l.assert(t, p.name+": "+p.want[l.cli.ID], outcomes[i] == p.want[l.cli.ID], "it is %q; the model was told %q; the CLI printed:\n%s", outcomes[i],
 				got, tail(res.Output))
+		}
+
+		// What is refused must be refused by the policy.
+		outcomes, res = l.play(t, nil, ps)
+		for i, p := range ps {
+			if p.want[l.cli.ID] == "no" && !slices.Contains(p.alone, l.cli.ID) {
+				l.assert(t, "without the policy "+p.name, outcomes[i] == "yes", "it is %q; the CLI printed:\n%s", outcomes[i], tail(res.Output))
+			}
 		}
 	})
 }
