@@ -31,7 +31,7 @@ func (p *program) harnessesCommand() *cli.Command {
 			case "json":
 				return report.WriteJSON(p.out, m)
 			case "markdown":
-				return m.Markdown(p.out)
+				return m.Markdown(p.out, "Coverage")
 			}
 			return m.Text(p.out)
 		},

@@ -29,16 +29,17 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	os.Exit(run(ctx, &program{args: os.Args, in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, now: time.Now}))
+	os.Exit(run(ctx, &program{args: os.Args, in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, lookupEnv: os.LookupEnv, now: time.Now}))
 }
 
 // program is everything a command touches outside its arguments.
 type program struct {
-	args     []string
-	in       io.Reader
-	out, err io.Writer
-	getenv   func(string) string
-	now      func() time.Time
+	args      []string
+	in        io.Reader
+	out, err  io.Writer
+	getenv    func(string) string
+	lookupEnv func(string) (string, bool)
+	now       func() time.Time
 }
 
 // status is the exit status of a run that has said what it had to say.

@@ -103,6 +103,14 @@ func (p *program) compile(c *cli.Context, r *repo, in compiler.Input) (*compiler
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	return p.compileAsOf(c, r, in, now)
+}
+
+// compileAsOf compiles with expiry judged at an instant; for a build without one, the clock judges and is not recorded.
+func (p *program) compileAsOf(c *cli.Context, r *repo, in compiler.Input, now time.Time) (*compiler.Compiled, *report.Report, *diag.List, error) {
+	if now.IsZero() {
+		now = p.now()
+	}
 	in.FS, in.Now = r.fs, now
 	var diags diag.List
 	compiled := compiler.Compile(c.Context, in, &diags)

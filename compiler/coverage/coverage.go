@@ -113,9 +113,9 @@ func (m *Matrix) summary() string {
 }
 
 // Markdown prints a table per harness with how each concept is held, what it does not hold and how that is known.
-func (m *Matrix) Markdown(w io.Writer) error {
+func (m *Matrix) Markdown(w io.Writer, title string) error {
 	var b strings.Builder
-	b.WriteString("# Coverage\n\n")
+	b.WriteString("# " + title + "\n\n")
 	b.WriteString("What each harness holds of a policy. **enforced** holds against the user's own files, flags and variables; **overridable** holds until a user, a\n" +
 		"repository, a flag or a variable undoes it; **default** is a start value; **none** is not held. `(unverified)` marks a grade that was read in the\n" +
 		"vendor's program or documentation and not yet observed.\n\n")

@@ -117,3 +117,17 @@ func (p *Policy) AllowSet() *host.Set { return p.allow }
 
 // DenySet returns the denied patterns; indexes are those of Denied.
 func (p *Policy) DenySet() *host.Set { return p.deny }
+
+// AllowedHosts returns the allowed patterns as text, presets expanded, in list order.
+func (p *Policy) AllowedHosts() []string { return texts(p.rules.Allowed) }
+
+// DeniedHosts returns the denied patterns as text, in list order.
+func (p *Policy) DeniedHosts() []string { return texts(p.rules.Denied) }
+
+func texts(es []Entry) []string {
+	out := make([]string, len(es))
+	for i, e := range es {
+		out[i] = e.Pattern.String()
+	}
+	return out
+}

@@ -1,0 +1,124 @@
+package artifacts
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"halos.dev/halo/artifacts/sign"
+)
+
+// Inspection lists what a release holds. Nothing of it was verified.
+type Inspection struct {
+	Digest     string       `json:"digest"`
+	Org        string       `json:"org"`
+	Version    string       `json:"version"`
+	Sequence   int64        `json:"sequence"`
+	Issued     time.Time    `json:"issued"`
+	Expires    *time.Time   `json:"expires"`
+	Tool       Tool         `json:"tool"`
+	Source     Source       `json:"source"`
+	Files      int          `json:"files"`
+	Size       int64        `json:"size"`
+	Signatures []SignedBy   `json:"signatures"`
+	Targets    []TargetSize `json:"targets"`
+	Packs      []Pack       `json:"packs"`
+	Warnings   int          `json:"warnings"`
+	Exceptions []Exception  `json:"exceptions"`
+}
+
+// SignedBy names a signature file and the key it claims.
+type SignedBy struct {
+	File string `json:"file"`
+	Key  string `json:"key"`
+}
+
+// TargetSize is a target of one operating system with its files.
+type TargetSize struct {
+	ID    string       `json:"id"`
+	OS    string       `json:"os"`
+	Files []TargetFile `json:"files"`
+}
+
+// ReadManifest reads the manifest of a release directory, parsed and as bytes, without verifying anything.
+func ReadManifest(dir string) (*Manifest, []byte, error) {
+	data, err := readManifest(DirFS(dir))
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := ParseManifest(data)
+	if err != nil {
+		return nil, nil, refuse(CodeManifest, ManifestName, "%v", err)
+	}
+	return m, data, nil
+}
+
+// Inspect reads a release directory without verifying it.
+func Inspect(dir string) (*Inspection, error) {
+	m, data, err := ReadManifest(dir)
+	if err != nil {
+		return nil, err
+	}
+	in := &Inspection{Digest: Digest(data), Org: m.Org, Version: m.Version, Sequence: m.Sequence, Issued: m.Issued, Tool: m.Tool, Source: m.Source, Files: len(m.Files),
+		Signatures: []SignedBy{}, Packs: slices.Concat([]Pack{}, m.Packs), Warnings: len(m.Warnings), Exceptions: slices.Concat([]Exception{}, m.Exceptions)}
+	if !m.Expires.IsZero() {
+		in.Expires = &m.Expires
+	}
+	for _, f := range m.Files {
+		in.Size += f.Size
+	}
+	for _, t := range m.Targets {
+		in.Targets = append(in.Targets, TargetSize{t.ID, t.OS, t.Files})
+	}
+	files, names, err := signatureFiles(DirFS(dir))
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		sig := SignedBy{File: name}
+		if name != DetachedName {
+			if b, err := sign.ParseBundle(files[name]); err == nil {
+				sig.Key = b.KeyID()
+			}
+		}
+		in.Signatures = append(in.Signatures, sig)
+	}
+	return in, nil
+}
+
+// Text prints an inspection for people.
+func (in *Inspection) Text(w io.Writer) error {
+	expires := "never"
+	if in.Expires != nil {
+		expires = in.Expires.Format(time.RFC3339)
+	}
+	signed := "no"
+	for _, s := range in.Signatures {
+		if s.Key != "" {
+			signed = "by key " + s.Key[:16] + " (not verified; run halo release verify)"
+		}
+	}
+	commit := in.Source.Commit
+	if commit == "" {
+		commit = "none"
+	} else if in.Source.Dirty {
+		commit += " (dirty)"
+	}
+	if _, err := fmt.Fprintf(w, "release   %s\norg       %s\nversion   %s, sequence %d\nissued    %s, expires %s\ncommit    %s\nsigned    %s\nfiles     %d, %d bytes\nwarnings  %d\n",
+		in.Digest, in.Org, in.Version, in.Sequence, in.Issued.Format(time.RFC3339), expires, commit, signed, in.Files, in.Size, in.Warnings); err != nil {
+		return err
+	}
+	for _, t := range in.Targets {
+		fmt.Fprintf(w, "\n%s  %s\n", t.ID, t.OS)
+		for _, f := range t.Files {
+			if _, err := fmt.Fprintf(w, "  %-12s %s %s\n", f.Harness, f.Mode, f.Dest); err != nil {
+				return err
+			}
+		}
+		if len(t.Files) == 0 {
+			fmt.Fprintf(w, "  no files\n")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,462 @@
+package artifacts
+
+import (
+	"cmp"
+	"context"
+	"crypto"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"halos.dev/halo/artifacts/sign"
+	"halos.dev/halo/compiler/diag"
+)
+
+// maxProblems is how many files a VerifyError names.
+const maxProblems = 50
+
+// Problem is one finding about one file of a release.
+type Problem struct {
+	// Path is the path in the release.
+	Path string `json:"path"`
+	// Message is what was found and what is wanted.
+	Message string `json:"message"`
+}
+
+// VerifyError says that a release was read and is not to be trusted: the answer is no, exit status 1. Every other error of this
+// package means that there is no answer (exit status 2).
+type VerifyError struct {
+	// Code is the diagnostic code of the finding.
+	Code *diag.Code
+	// Problems are what was found, sorted by path, at most 50.
+	Problems []Problem
+	// More is how many further problems were left out.
+	More int
+}
+
+func (e *VerifyError) Error() string {
+	var b strings.Builder
+	for i, p := range e.Problems {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(p.Path)
+		b.WriteString(": ")
+		b.WriteString(p.Message)
+	}
+	if e.More > 0 {
+		fmt.Fprintf(&b, "\nand %d more", e.More)
+	}
+	return b.String()
+}
+
+func refuse(code *diag.Code, path, format string, args ...any) error {
+	return &VerifyError{Code: code, Problems: []Problem{{path, fmt.Sprintf(format, args...)}}}
+}
+
+// ErrNoKey says that Verify was called without a key: trust is never assumed.
+var ErrNoKey = errors.New("no public key to verify with")
+
+// ErrNotRelease says that a directory is empty: there is nothing to judge.
+var ErrNotRelease = errors.New("an empty directory, not a release")
+
+// VerifyOptions say what a release must satisfy.
+type VerifyOptions struct {
+	// Keys are the keys that are trusted; at least one.
+	Keys []sign.PublicKey
+	// Threshold is how many of Keys must have signed; 0 means 1.
+	Threshold int
+	// Now judges expiry. It must be set.
+	Now time.Time
+	// StateFile, when set, makes verifying forward-only: see State. It is written after everything else succeeded.
+	StateFile string
+}
+
+// Verified is a release of which everything was checked.
+type Verified struct {
+	// Manifest is the parsed manifest.
+	Manifest *Manifest
+	// Digest is the release digest.
+	Digest string
+	// Signers are the ids of the keys that signed, sorted.
+	Signers []string
+	// OtherSigners are the names of bundles by keys that were not given, about which nothing can be said.
+	OtherSigners []string
+	// Size is the size of all listed files in bytes.
+	Size int64
+
+	fsys fs.FS
+}
+
+// ReadFile reads a listed file again and checks it again, so that what is used is what was verified. The error is a *VerifyError
+// when the file changed since.
+func (v *Verified) ReadFile(path string) ([]byte, error) {
+	f, ok := v.Manifest.File(path)
+	if !ok {
+		return nil, fmt.Errorf("%s: not in the manifest", path)
+	}
+	data, err := readCapped(v.fsys, path, f.Size)
+	var bad *badFileError
+	switch {
+	case errors.As(err, &bad):
+		return nil, refuse(CodeFiles, path, "%s", bad.reason)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, refuse(CodeFiles, path, "missing")
+	case err != nil:
+		return nil, fmt.Errorf("read release: %w", err)
+	}
+	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != f.SHA256 {
+		return nil, refuse(CodeFiles, path, "content changed (sha256 %x, not %s)", sum, f.SHA256)
+	}
+	return data, nil
+}
+
+// Verify checks a release completely before it says yes, in this order: the signatures over the exact bytes of manifest.json, before
+// anything in it is looked at; its form; expiry and sequence; then every file, and that there is nothing else. All file problems are
+// reported, not only the first. A *VerifyError is a no; any other error means that there is no answer.
+func Verify(ctx context.Context, fsys fs.FS, opts VerifyOptions) (*Verified, error) {
+	if len(opts.Keys) == 0 {
+		return nil, ErrNoKey
+	}
+	if opts.Now.IsZero() {
+		return nil, errors.New("verify release: no time to judge expiry by")
+	}
+	data, err := readManifest(fsys)
+	if err != nil {
+		return nil, err
+	}
+	v := &Verified{Digest: Digest(data), fsys: fsys}
+	if err := v.checkSignatures(data, opts); err != nil {
+		return nil, err
+	}
+	if v.Manifest, err = ParseManifest(data); err != nil {
+		return nil, refuse(CodeManifest, ManifestName, "%v", err)
+	}
+	m := v.Manifest
+	if !m.Expires.IsZero() && !opts.Now.Before(m.Expires) {
+		return nil, refuse(CodeExpired, ManifestName, "expired at %s (it is %s)", m.Expires.Format(time.RFC3339), opts.Now.UTC().Format(time.RFC3339))
+	}
+	next := State{m.Org, m.Sequence, v.Digest}
+	var state *State
+	if opts.StateFile != "" {
+		if state, err = LoadState(opts.StateFile); err != nil {
+			return nil, err
+		}
+		if err := state.Accepts(next); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkFiles(ctx, fsys, m); err != nil {
+		return nil, err
+	}
+	for _, f := range m.Files {
+		v.Size += f.Size
+	}
+	if opts.StateFile != "" && (state == nil || *state != next) {
+		if err := next.Save(opts.StateFile); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+// readManifest reads manifest.json once.
+func readManifest(fsys fs.FS) ([]byte, error) {
+	entries, err := fs.ReadDir(fsys, ".")
+	if err != nil {
+		return nil, fmt.Errorf("read release: %w", err)
+	}
+	if len(entries) == 0 {
+		return nil, ErrNotRelease
+	}
+	i := slices.IndexFunc(entries, func(e fs.DirEntry) bool { return e.Name() == ManifestName })
+	if i < 0 {
+		return nil, refuse(CodeManifest, ManifestName, "missing: not a release, or not a whole one")
+	}
+	if mode := entries[i].Type(); !mode.IsRegular() {
+		return nil, refuse(CodeFiles, ManifestName, "%s where the release has a file", describe(mode))
+	}
+	data, err := readCapped(fsys, ManifestName, MaxManifestSize)
+	var bad *badFileError
+	switch {
+	case errors.As(err, &bad):
+		return nil, refuse(CodeManifest, ManifestName, "%s", bad.reason)
+	case err != nil:
+		return nil, fmt.Errorf("read release: %w", err)
+	}
+	return data, nil
+}
+
+// signatureFiles returns the signatures beside the manifest, sorted by name; links and other things are refused by name later and
+// here when they stand for a signature.
+func signatureFiles(fsys fs.FS) (map[string][]byte, []string, error) {
+	entries, err := fs.ReadDir(fsys, ".")
+	if err != nil {
+		return nil, nil, fmt.Errorf("read release: %w", err)
+	}
+	files := map[string][]byte{}
+	var names []string
+	for _, e := range entries {
+		name := e.Name()
+		if !isSignatureName(name) {
+			continue
+		}
+		if !e.Type().IsRegular() {
+			return nil, nil, refuse(CodeSignature, name, "%s where a release has a signature file", describe(e.Type()))
+		}
+		data, err := readCapped(fsys, name, sign.MaxBundleSize)
+		var bad *badFileError
+		switch {
+		case errors.As(err, &bad):
+			return nil, nil, refuse(CodeSignature, name, "%s", bad.reason)
+		case err != nil:
+			return nil, nil, fmt.Errorf("read release: %w", err)
+		}
+		files[name] = data
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return files, names, nil
+}
+
+// checkSignatures verifies the signature files against the exact bytes of the manifest. Bundles count towards the threshold. A bundle
+// by a key that was not given is noted, since a release may have more signers than this verifier knows; everything else that does not
+// verify is a no.
+func (v *Verified) checkSignatures(manifest []byte, opts VerifyOptions) error {
+	files, names, err := signatureFiles(v.fsys)
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		return refuse(CodeUnsigned, ManifestName, "not signed: there is no %s", BundleName)
+	}
+	if files[BundleName] == nil {
+		return refuse(CodeUnsigned, BundleName, "missing: a signed release has it")
+	}
+	signers := map[string]bool{}
+	var primary *sign.Bundle
+	for _, name := range names {
+		if name == DetachedName {
+			continue
+		}
+		b, err := sign.ParseBundle(files[name])
+		if err != nil {
+			return refuse(CodeSignature, name, "not a Sigstore bundle v0.3: %v", err)
+		}
+		if name == provenanceName {
+			continue // an attestation about the build; a policy about it is not ours to make
+		}
+		if id := bundleID(name); id != "" && !strings.HasPrefix(b.KeyID(), id) {
+			return refuse(CodeSignature, name, "the file name says key %s, the bundle %s", id, cmp.Or(b.KeyID(), "nothing"))
+		}
+		if name == BundleName {
+			primary = b
+		}
+		key, err := b.Verify(opts.Keys, manifest)
+		switch {
+		case err == nil:
+			signers[key.ID()] = true
+		case errors.Is(err, sign.ErrUnknownSigner):
+			v.OtherSigners = append(v.OtherSigners, name)
+		default:
+			return refuse(CodeSignature, name, "%v", err)
+		}
+	}
+	if detached, ok := files[DetachedName]; ok {
+		if _, err := sign.VerifyDetached(detached, opts.Keys, manifest); err != nil && !sign.SameSignature(detached, primary) {
+			return refuse(CodeSignature, DetachedName, "%v", err)
+		}
+	}
+	if want := max(1, opts.Threshold); len(signers) < want {
+		if len(signers) == 0 {
+			return refuse(CodeSignature, BundleName, "signed by another key (%s), not by %s", cmp.Or(primary.KeyID(), "unnamed"), keyIDs(opts.Keys))
+		}
+		return refuse(CodeSignature, BundleName, "signed by %d of the trusted keys; %d are wanted", len(signers), want)
+	}
+	for id := range signers {
+		v.Signers = append(v.Signers, id)
+	}
+	slices.Sort(v.Signers)
+	return nil
+}
+
+func keyIDs(keys []sign.PublicKey) string {
+	ids := make([]string, len(keys))
+	for i, k := range keys {
+		ids[i] = k.ID()
+	}
+	return strings.Join(ids, " or ")
+}
+
+// checkFiles compares the directory with the manifest: nothing more, nothing less, everything with its size and digest. The error is
+// a *VerifyError unless something could not be read.
+func checkFiles(ctx context.Context, fsys fs.FS, m *Manifest) error {
+	if err := m.checkSums(); err != nil {
+		return err
+	}
+	t, err := walk(ctx, fsys, m)
+	if err != nil {
+		return fmt.Errorf("read release: %w", err)
+	}
+	messages := make([]string, len(m.Files))
+	unread := make([]error, len(m.Files))
+	var hashers [workers]hasher
+	each(len(m.Files), func(w, i int) {
+		if !t.seen[i] {
+			messages[i] = "missing"
+		} else if unread[i] = ctx.Err(); unread[i] == nil {
+			messages[i], unread[i] = hashers[w].check(fsys, m.Files[i])
+		}
+	})
+	problems := t.extra
+	reported := make(map[string]bool, len(problems))
+	for _, p := range problems {
+		reported[p.Path] = true
+	}
+	for i, msg := range messages {
+		if msg != "" && !reported[m.Files[i].Path] {
+			problems = append(problems, Problem{m.Files[i].Path, msg})
+		}
+	}
+	if len(problems) > 0 {
+		slices.SortFunc(problems, func(a, b Problem) int { return strings.Compare(a.Path, b.Path) })
+		shown := min(len(problems), maxProblems)
+		return &VerifyError{Code: CodeFiles, Problems: problems[:shown:shown], More: len(problems) - shown}
+	}
+	for _, err := range unread {
+		if err != nil {
+			return fmt.Errorf("read release: %w", err)
+		}
+	}
+	return nil
+}
+
+// checkSums checks that SHA256SUMS says the same as the manifest. Its form is fixed, so its digest says it all.
+func (m *Manifest) checkSums() error {
+	f, ok := m.File(SumsName)
+	if !ok {
+		return refuse(CodeManifest, ManifestName, "%s is not listed", SumsName)
+	}
+	data := m.sums()
+	if sum := sha256.Sum256(data); f.Size != int64(len(data)) || f.SHA256 != hex.EncodeToString(sum[:]) {
+		return refuse(CodeFiles, SumsName, "does not list the files of the manifest")
+	}
+	return nil
+}
+
+// hasher is what one worker needs to hash many files.
+type hasher struct {
+	buf  []byte
+	hash hash.Hash
+	sum  [2 * sha256.Size]byte
+}
+
+// check compares one file with its entry. It returns what is wrong with it, or an error when it cannot be read.
+func (h *hasher) check(fsys fs.FS, want File) (problem string, err error) {
+	f, err := fsys.Open(want.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "missing", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() {
+		return describe(info.Mode().Type()) + " where the release has a file", nil
+	}
+	if info.Size() != want.Size {
+		return fmt.Sprintf("%d bytes, not %d", info.Size(), want.Size), nil
+	}
+	if h.buf == nil {
+		h.buf = make([]byte, 128<<10)
+		h.hash = sha256.New()
+	}
+	var sum [sha256.Size]byte
+	if want.Size < int64(len(h.buf)) {
+		n, err := readFull(f, h.buf[:want.Size+1])
+		if err != nil {
+			return "", err
+		}
+		if int64(n) != want.Size {
+			return "size changes while it is read", nil
+		}
+		sum = sha256.Sum256(h.buf[:n])
+	} else {
+		h.hash.Reset()
+		n, err := io.CopyBuffer(h.hash, struct{ io.Reader }{io.LimitReader(f, want.Size+1)}, h.buf)
+		if err != nil {
+			return "", err
+		}
+		if n != want.Size {
+			return "size changes while it is read", nil
+		}
+		h.hash.Sum(sum[:0])
+	}
+	hex.Encode(h.sum[:], sum[:])
+	if string(h.sum[:]) != want.SHA256 {
+		return fmt.Sprintf("content changed (sha256 %s, not %s)", h.sum[:], want.SHA256), nil
+	}
+	return "", nil
+}
+
+// readFull reads until buf is full or the file ends; the end is no error.
+func readFull(r io.Reader, buf []byte) (int, error) {
+	n, err := io.ReadFull(r, buf)
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		err = nil
+	}
+	return n, err
+}
+
+// SignDir signs the release in dir and writes the signature files beside the manifest, each by rename. The release is checked
+// completely first (but for signatures): what is signed is whole. The first signer gets manifest.json.sigstore.json and
+// manifest.json.sig, and signing again with the same key replaces them; another key gets manifest.json.ID.sigstore.json.
+func SignDir(ctx context.Context, dir string, signer crypto.Signer) (*sign.Signature, error) {
+	fsys := DirFS(dir)
+	data, err := readManifest(fsys)
+	if err != nil {
+		return nil, err
+	}
+	m, err := ParseManifest(data)
+	if err != nil {
+		return nil, refuse(CodeManifest, ManifestName, "%v", err)
+	}
+	if err := checkFiles(ctx, fsys, m); err != nil {
+		return nil, err
+	}
+	s, err := sign.Sign(signer, data)
+	if err != nil {
+		return nil, err
+	}
+	files := []content{{DetachedName, s.Detached}, {BundleName, s.Bundle}}
+	if old, err := readCapped(fsys, BundleName, sign.MaxBundleSize); err == nil {
+		if b, err := sign.ParseBundle(old); err == nil && b.KeyID() != s.Key.ID() && !b.Envelope && slices.Equal(b.Digest, digestOf(data)) {
+			files = []content{{keyBundleName(s.Key), s.Bundle}}
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("sign release: %w", err)
+	}
+	for _, f := range files {
+		if err := replaceFile(dir+string(os.PathSeparator)+f.path, f.data, 0o644); err != nil {
+			return nil, fmt.Errorf("sign release: %w", err)
+		}
+	}
+	return s, nil
+}
+
+func digestOf(data []byte) []byte {
+	sum := sha256.Sum256(data)
+	return sum[:]
+}

@@ -1,0 +1,265 @@
+package artifacts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+
+	"halos.dev/halo/compiler/diag"
+)
+
+// OutError says why a directory cannot be replaced by a release. It is exit status 2.
+type OutError struct {
+	// Code is the diagnostic code of the finding.
+	Code *diag.Code
+	// Path is the directory as given.
+	Path string
+	// Reason is what was found.
+	Reason string
+}
+
+func (e *OutError) Error() string { return e.Path + ": " + e.Reason }
+
+// Names of the siblings of an output directory NAME while it is written: .NAME.halo-new-RANDOM and .NAME.halo-old-RANDOM.
+const (
+	newMark = ".halo-new-"
+	oldMark = ".halo-old-"
+)
+
+// Write writes the release to the directory out. Everything is written to a sibling directory first and then takes the place of
+// out by rename, so that a run that is killed or fails leaves the old release (on systems without an atomic exchange of names, such
+// as Windows, possibly only under its temporary name, from where the next run puts it back). Leftovers of dead runs are removed.
+//
+// An existing out must be an empty directory or a release that holds nothing else: nothing that halo did not write is ever removed.
+// Otherwise the error is an *OutError. Modes are 0755 and 0644 whatever the umask. Payload is not forced to disk: after a power
+// cut a release that is not whole does not verify, and is built again.
+func (r *Release) Write(ctx context.Context, out string) error {
+	abs, err := filepath.Abs(out)
+	if err != nil {
+		return fmt.Errorf("write release: %w", err)
+	}
+	parent, name := filepath.Split(abs)
+	if name == "" {
+		return &OutError{CodeNotRelease, out, "a file system root cannot be a release"}
+	}
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return fmt.Errorf("write release: %w", err)
+	}
+	if err := recoverLeftovers(parent, name, abs); err != nil {
+		return fmt.Errorf("write release: %w", err)
+	}
+	if _, err := replaceable(ctx, abs, out); err != nil {
+		return err
+	}
+	tmp, unlock, err := makeTemp(parent, "."+name+newMark)
+	if err != nil {
+		return fmt.Errorf("write release: %w", err)
+	}
+	defer unlock()
+	if err := writeTree(ctx, tmp, r.all()); err != nil {
+		os.RemoveAll(tmp)
+		return fmt.Errorf("write release: %w", err)
+	}
+	// The directory may have changed meanwhile: look again right before it is replaced.
+	exists, err := replaceable(ctx, abs, out)
+	if err != nil {
+		os.RemoveAll(tmp)
+		return err
+	}
+	if err := swap(tmp, abs, parent, name, exists); err != nil {
+		os.RemoveAll(tmp)
+		return fmt.Errorf("write release: %w", err)
+	}
+	return nil
+}
+
+// swap puts tmp in the place of out and removes what was there.
+func swap(tmp, out, parent, name string, exists bool) error {
+	if !exists {
+		return os.Rename(tmp, out)
+	}
+	if err := exchange(tmp, out); err == nil {
+		return os.RemoveAll(tmp)
+	} else if !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	// Two renames: between them out is missing, and recoverLeftovers of the next run puts the old one back.
+	old, err := os.MkdirTemp(parent, "."+name+oldMark)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(old); err != nil {
+		return err
+	}
+	if err := os.Rename(out, old); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, out); err != nil {
+		return errors.Join(err, os.Rename(old, out))
+	}
+	return os.RemoveAll(old)
+}
+
+// recoverLeftovers tidies up after runs that were killed: an old release is put back when out is missing, and temporary
+// directories whose writer is dead are removed.
+func recoverLeftovers(parent, name, out string) error {
+	entries, err := os.ReadDir(parent)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		path := filepath.Join(parent, e.Name())
+		switch {
+		case !e.IsDir():
+		case strings.HasPrefix(e.Name(), "."+name+oldMark):
+			if _, err := os.Lstat(out); errors.Is(err, fs.ErrNotExist) {
+				if err := os.Rename(path, out); err != nil {
+					return err
+				}
+			} else if err := os.RemoveAll(path); err != nil {
+				return err
+			}
+		case strings.HasPrefix(e.Name(), "."+name+newMark):
+			unlock, mine := lockDir(path)
+			if !mine {
+				continue
+			}
+			err := os.RemoveAll(path)
+			unlock()
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// makeTemp makes a directory that other runs see as in use until unlock is called.
+func makeTemp(parent, prefix string) (dir string, unlock func(), err error) {
+	for range 10 {
+		if dir, err = os.MkdirTemp(parent, prefix); err != nil {
+			return "", nil, err
+		}
+		// Another run may take a new directory for a leftover before it is locked; then there is a next try.
+		if unlock, ok := lockDir(dir); ok {
+			if _, err = os.Lstat(dir); err == nil {
+				return dir, unlock, nil
+			}
+			unlock()
+		}
+	}
+	return "", nil, fmt.Errorf("cannot hold a temporary directory in %s", parent)
+}
+
+// replaceable reports whether there is something at abs, or says why it must not be replaced.
+func replaceable(ctx context.Context, abs, shown string) (exists bool, err error) {
+	refuse := func(format string, args ...any) (bool, error) {
+		return true, &OutError{CodeNotRelease, shown, fmt.Sprintf(format, args...)}
+	}
+	info, err := os.Lstat(abs)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("write release: %w", err)
+	case info.Mode()&fs.ModeSymlink != 0:
+		return refuse("a symbolic link, not a release; give the directory itself")
+	case !info.IsDir():
+		return refuse("a file, not a release")
+	}
+	fsys := DirFS(abs)
+	entries, err := fs.ReadDir(fsys, ".")
+	if err != nil {
+		return false, fmt.Errorf("write release: %w", err)
+	}
+	if len(entries) == 0 {
+		return true, nil
+	}
+	data, err := readCapped(fsys, ManifestName, MaxManifestSize)
+	if err != nil {
+		return refuse("not empty and not a halo release (no %s)", ManifestName)
+	}
+	m, err := ParseManifest(data)
+	if err != nil {
+		return refuse("not empty and not a halo release (%s: %v)", ManifestName, err)
+	}
+	t, err := walk(ctx, fsys, m)
+	if err != nil {
+		return false, fmt.Errorf("write release: %w", err)
+	}
+	if len(t.extra) > 0 {
+		return refuse("holds %s, which is not part of the release there; move it away or choose another directory", t.extra[0].Path)
+	}
+	return true, nil
+}
+
+// writeTree writes files, sorted but for the last few, below the empty directory dir.
+func writeTree(ctx context.Context, dir string, files []content) error {
+	chmod := runtime.GOOS != "windows"
+	mkdir := func(path string) error {
+		if err := os.Mkdir(path, 0o755); err != nil {
+			return err
+		}
+		if !chmod {
+			return nil
+		}
+		return os.Chmod(path, 0o755)
+	}
+	if chmod {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	last := ""
+	for _, f := range files {
+		for j := sharedDirs(last, f.path); j < len(f.path); j++ {
+			if f.path[j] == '/' {
+				if err := mkdir(filepath.Join(dir, f.path[:j])); err != nil {
+					return err
+				}
+			}
+		}
+		last = f.path
+	}
+	errs := make([]error, len(files))
+	var failed atomic.Bool
+	each(len(files), func(_, i int) {
+		if failed.Load() {
+			return
+		}
+		if errs[i] = ctx.Err(); errs[i] == nil {
+			errs[i] = writeFile(filepath.Join(dir, filepath.FromSlash(files[i].path)), files[i].data, chmod)
+		}
+		if errs[i] != nil {
+			failed.Store(true)
+		}
+	})
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeFile(path string, data []byte, chmod bool) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil && chmod {
+		err = f.Chmod(0o644)
+	}
+	// A full disk may show only here (NFS).
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}

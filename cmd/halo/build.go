@@ -1,0 +1,207 @@
+package main
+
+import (
+	"crypto"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"halos.dev/halo/artifacts"
+	"halos.dev/halo/artifacts/assemble"
+	"halos.dev/halo/artifacts/sign"
+	"halos.dev/halo/compiler"
+	"halos.dev/halo/compiler/diag"
+	"halos.dev/halo/lint/report"
+)
+
+func (p *program) buildCommand() *cli.Command {
+	return &cli.Command{
+		Name: "build", Usage: "compile a policy repo into a release", ArgsUsage: "[DIR]",
+		Description: "Compiles every target, reads the rendered files back, and writes the release to --out whole or not at all. An existing --out must be a halo\n" +
+			"release. Without --key the release is not signed; sign it later with halo release sign.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "out", Usage: "the release `DIR` to write"},
+			&cli.StringFlag{Name: "ring", Usage: "build the targets of one `RING` only"},
+			&cli.StringFlag{Name: "version", Value: "0.0.0-dev", Usage: "the `VERSION` of the release"},
+			&cli.Int64Flag{Name: "sequence", Usage: "the `NUMBER` of the release, which must grow with every release"},
+			&cli.StringFlag{Name: "previous", Usage: "the release before: its `RELEASE` directory or digest"},
+			&cli.StringFlag{Name: "key", Usage: "sign with the private key in `FILE`"},
+		},
+		Action: p.build,
+	}
+}
+
+func (p *program) build(c *cli.Context) error {
+	f, err := form(c, "text", "json")
+	if err != nil {
+		return err
+	}
+	dir, err := oneArg(c, "directory")
+	if err != nil {
+		return err
+	}
+	out := c.String("out")
+	if out == "" {
+		return errors.New("build needs --out DIR")
+	}
+	if c.Int64("sequence") < 0 || c.Int64("sequence") >= 1<<53 {
+		return errors.New("--sequence is a whole number from 0 to 9007199254740991")
+	}
+	if v := c.String("version"); v == "" || len(v) > 128 || strings.Trim(v, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.+-_") != "" {
+		return fmt.Errorf("--version %q: letters, digits and . + - _ only", v)
+	}
+	previous, err := previousDigest(c.String("previous"))
+	if err != nil {
+		return err
+	}
+	// The key comes before the work: a wrong password must not cost a build.
+	signer, err := p.signer(c.String("key"))
+	if err != nil {
+		return err
+	}
+	r, err := p.open(c, dir)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	asOf, given, err := p.instant(c)
+	if err != nil {
+		return err
+	}
+	if !given {
+		asOf = time.Time{}
+	}
+	compiled, rep, diags, err := p.compileAsOf(c, r, compiler.Input{Keep: true, Ring: c.String("ring")}, asOf)
+	if err != nil {
+		return err
+	}
+	if ring := c.String("ring"); ring != "" && diags.Errors() == 0 && compiled.Repo.Ring(ring) == nil {
+		_, err := compiled.Resolve(compiler.Who{Ring: ring})
+		return err
+	}
+	if diags.Errors() > 0 {
+		if err := p.print(c, rep, f); err != nil {
+			return err
+		}
+		if diags.NoAnswer() {
+			return none
+		}
+		return no
+	}
+	id, extra, err := p.identity(c, r, compiled, asOf, previous)
+	if err != nil {
+		return err
+	}
+	if signer != nil && !compiled.Repo.Root.Lifetime.IsSet() {
+		extra.Add(diag.Diagnostic{Code: artifacts.CodeNoExpiry, Severity: diag.Warning, Pos: compiled.Repo.Root.Org.Pos, Document: "Halos", Path: "lifetime", Message: "the release never expires: halos.yaml has no lifetime"})
+	}
+	rep.Diagnostics = append(rep.Diagnostics, extra.Sorted()...)
+	b, err := assemble.Plan(c.Context, compiled, id)
+	if err != nil {
+		return err
+	}
+	for _, d := range extra.Sorted() {
+		b.Manifest.Warnings = append(b.Manifest.Warnings, artifacts.Warning{Code: d.Code.ID, Message: d.Message})
+	}
+	rel, err := b.Seal()
+	if err != nil {
+		return err
+	}
+	if signer != nil {
+		if _, err := rel.Sign(signer); err != nil {
+			return err
+		}
+	}
+	if err := rel.Write(c.Context, out); err != nil {
+		return diskError(err)
+	}
+	digest := rel.Digest()
+	if f == "json" {
+		doc := rep.Document()
+		return report.WriteJSON(p.out, struct {
+			Release  string           `json:"release"`
+			Digest   string           `json:"digest"`
+			Targets  int              `json:"targets"`
+			Files    int              `json:"files"`
+			Signed   bool             `json:"signed"`
+			Findings []report.Finding `json:"diagnostics"`
+			Summary  report.Summary   `json:"summary"`
+		}{out, digest, len(compiled.Targets), len(rel.Manifest.Files), signer != nil, doc.Diagnostics, doc.Summary})
+	}
+	if !c.Bool("quiet") {
+		if err := rep.Text(p.err, p.style(c, p.err)); err != nil {
+			return err
+		}
+	}
+	signed := "not signed"
+	if signer != nil {
+		signed = "signed"
+	}
+	_, err = fmt.Fprintf(p.out, "%s\n%s: %d targets, %d files, %s\n", digest, out, len(compiled.Targets), len(rel.Manifest.Files), signed)
+	return err
+}
+
+// identity finds out what the release says of itself; extra has the warnings about it.
+func (p *program) identity(c *cli.Context, r *repo, compiled *compiler.Compiled, asOf time.Time, previous string) (assemble.Identity, *diag.List, error) {
+	var extra diag.List
+	var names []string
+	for _, f := range compiled.Repo.Files {
+		names = append(names, f.Name)
+	}
+	origin, err := artifacts.GitOrigin(c.Context, r.dir, names)
+	if err != nil {
+		return assemble.Identity{}, nil, fmt.Errorf("git: %w", err)
+	}
+	issued, known, err := artifacts.SourceTime(asOf, p.getenv("SOURCE_DATE_EPOCH"), origin)
+	if err != nil {
+		return assemble.Identity{}, nil, err
+	}
+	if !known {
+		extra.Add(diag.Diagnostic{Code: artifacts.CodeNoTime, Severity: diag.Warning, File: ".", Message: "no source time: the policy is not the state of a commit, so the release is dated 1970-01-01T00:00:00Z"})
+	}
+	return assemble.Identity{Version: c.String("version"), Sequence: c.Int64("sequence"), Previous: previous, Issued: issued, Origin: origin,
+		Tool: artifacts.Tool{Name: "halo", Version: version}}, &extra, nil
+}
+
+func previousDigest(s string) (string, error) {
+	if s == "" || artifacts.IsDigest(s) {
+		return s, nil
+	}
+	_, data, err := artifacts.ReadManifest(s)
+	if err != nil {
+		return "", fmt.Errorf("--previous: %w", err)
+	}
+	return artifacts.Digest(data), nil
+}
+
+// signer loads the private key of --key, or returns nil.
+func (p *program) signer(file string) (crypto.Signer, error) {
+	if file == "" {
+		return nil, nil
+	}
+	return sign.LoadPrivateKey(file, p.passwords().Password)
+}
+
+func (p *program) passwords() sign.PasswordSource {
+	s := sign.PasswordSource{LookupEnv: p.lookupEnv, Prompt: p.err}
+	if f, ok := p.in.(*os.File); ok {
+		s.Terminal = f
+	}
+	return s
+}
+
+// diskError says what a failed write means.
+func diskError(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) {
+		if pe, ok := errors.AsType[*fs.PathError](err); ok {
+			return fmt.Errorf("%w; nothing was replaced", pe)
+		}
+	}
+	return err
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"halos.dev/halo/artifacts"
+	"halos.dev/halo/artifacts/sign"
+	"halos.dev/halo/compiler"
+	"halos.dev/halo/compiler/diag"
+	"halos.dev/halo/lint/report"
+)
+
+func (p *program) releaseCommand() *cli.Command {
+	build := p.buildCommand()
+	return &cli.Command{
+		Name: "release", Usage: "build, sign, verify and inspect releases",
+		Subcommands: []*cli.Command{
+			build,
+			{
+				Name: "sign", Usage: "sign a release", ArgsUsage: "RELEASE",
+				Flags:  []cli.Flag{&cli.StringFlag{Name: "key", Usage: "the private key `FILE`"}},
+				Action: p.releaseSign,
+			},
+			{
+				Name: "verify", Usage: "verify a release with a public key", ArgsUsage: "RELEASE",
+				Description: "Checks the signature over the manifest first, then every file, and that there is no other. Exit status 1 when the release does not verify.",
+				Flags: []cli.Flag{
+					&cli.StringSliceFlag{Name: "key", Usage: "a public key `FILE` that may have signed; may be repeated"},
+					&cli.StringFlag{Name: "state", Usage: "a state `FILE` that makes verification forward-only; updated on success"},
+				},
+				Action: p.releaseVerify,
+			},
+			{
+				Name: "inspect", Usage: "list what a release holds, without verifying it", ArgsUsage: "RELEASE",
+				Action: p.releaseInspect,
+			},
+		},
+	}
+}
+
+func (p *program) releaseSign(c *cli.Context) error {
+	f, err := form(c, "text", "json")
+	if err != nil {
+		return err
+	}
+	if err := exactly(c, 1, "one release directory"); err != nil {
+		return err
+	}
+	if c.String("key") == "" {
+		return errors.New("sign needs --key FILE, the private key")
+	}
+	signer, err := p.signer(c.String("key"))
+	if err != nil {
+		return err
+	}
+	dir := c.Args().First()
+	s, err := artifacts.SignDir(c.Context, dir, signer)
+	if err != nil {
+		return rejected(err)
+	}
+	_, data, err := artifacts.ReadManifest(dir)
+	if err != nil {
+		return rejected(err)
+	}
+	digest := artifacts.Digest(data)
+	if f == "json" {
+		return report.WriteJSON(p.out, map[string]string{"digest": digest, "key": s.Key.ID()})
+	}
+	_, err = fmt.Fprintf(p.out, "signed %s\nkey    %s\n", digest, s.Key.ID())
+	return err
+}
+
+// rejected marks a release that does not verify as a negative answer.
+func rejected(err error) error {
+	if _, ok := errors.AsType[*artifacts.VerifyError](err); ok {
+		return answerError{err}
+	}
+	return err
+}
+
+// trusted loads the public keys of --key.
+func (p *program) trusted(c *cli.Context) ([]sign.PublicKey, error) {
+	var keys []sign.PublicKey
+	for _, file := range c.StringSlice("key") {
+		k, err := sign.LoadPublicKey(file)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, k)
+	}
+	if len(keys) == 0 {
+		return nil, errNoKey
+	}
+	return keys, nil
+}
+
+func (p *program) releaseVerify(c *cli.Context) error {
+	f, err := form(c, "text", "json")
+	if err != nil {
+		return err
+	}
+	if err := exactly(c, 1, "one release directory"); err != nil {
+		return err
+	}
+	keys, err := p.trusted(c)
+	if err != nil {
+		return err
+	}
+	now, _, err := p.instant(c)
+	if err != nil {
+		return err
+	}
+	dir := c.Args().First()
+	v, err := artifacts.Verify(c.Context, artifacts.DirFS(dir), artifacts.VerifyOptions{Keys: keys, Now: now, StateFile: c.String("state")})
+	if err != nil {
+		if r, ok := errors.AsType[*artifacts.VerifyError](err); ok && f == "json" {
+			if err := report.WriteJSON(p.out, struct {
+				Verified bool                `json:"verified"`
+				Code     string              `json:"code"`
+				Problems []artifacts.Problem `json:"problems"`
+				More     int                 `json:"more"`
+			}{false, r.Code.ID, r.Problems, r.More}); err != nil {
+				return err
+			}
+			return no
+		}
+		return rejected(err)
+	}
+	if f == "json" {
+		return report.WriteJSON(p.out, struct {
+			Verified bool     `json:"verified"`
+			Digest   string   `json:"digest"`
+			Keys     []string `json:"keys"`
+			Org      string   `json:"org"`
+			Version  string   `json:"version"`
+			Sequence int64    `json:"sequence"`
+			Files    int      `json:"files"`
+		}{true, v.Digest, v.Signers, v.Manifest.Org, v.Manifest.Version, v.Manifest.Sequence, len(v.Manifest.Files)})
+	}
+	_, err = fmt.Fprintf(p.out, "verified %s\n  org %s, version %s, sequence %d, %d files\n  signed by key %s\n", v.Digest, v.Manifest.Org, v.Manifest.Version, v.Manifest.Sequence, len(v.Manifest.Files), strings.Join(v.Signers, ", "))
+	return err
+}
+
+func (p *program) releaseInspect(c *cli.Context) error {
+	f, err := form(c, "text", "json")
+	if err != nil {
+		return err
+	}
+	if err := exactly(c, 1, "one release directory"); err != nil {
+		return err
+	}
+	in, err := artifacts.Inspect(c.Args().First())
+	if err != nil {
+		return err
+	}
+	if f == "json" {
+		return report.WriteJSON(p.out, in)
+	}
+	return in.Text(p.out)
+}
+
+func (p *program) keygenCommand() *cli.Command {
+	return &cli.Command{
+		Name: "keygen", Usage: "make a key pair for signing releases",
+		Description: "Writes NAME.key (cosign's encrypted form, mode 0600) and NAME.pub. The password comes from HALO_KEY_PASSWORD or COSIGN_PASSWORD, or a prompt on\n" +
+			"a terminal; set to the empty text, the key is not encrypted. No existing file is overwritten.",
+		Flags: []cli.Flag{&cli.StringFlag{Name: "out", Usage: "the `NAME` of the two files"}},
+		Action: func(c *cli.Context) error {
+			f, err := form(c, "text", "json")
+			if err != nil {
+				return err
+			}
+			if err := noArgs(c); err != nil {
+				return err
+			}
+			if c.String("out") == "" {
+				return errors.New("keygen needs --out NAME")
+			}
+			password, err := p.passwords().NewPassword()
+			if err != nil {
+				return err
+			}
+			pair, err := sign.Keygen(c.String("out"), password)
+			if err != nil {
+				return err
+			}
+			if pair.Unencrypted {
+				fmt.Fprintf(p.err, "warning[%s] %s is not encrypted: whoever reads it can sign releases\n", sign.CodePlainKey.ID, pair.Private)
+			}
+			if f == "json" {
+				return report.WriteJSON(p.out, map[string]string{"private": pair.Private, "public": pair.Public, "key": pair.Key.ID()})
+			}
+			_, err = fmt.Fprintf(p.out, "%s\n%s\nkey %s\n", pair.Private, pair.Public, pair.Key.ID())
+			return err
+		},
+	}
+}
+
+// codes joins the codes of every package, in order of their ids.
+func codes() []*diag.Code {
+	out := slices.Concat(compiler.Codes(), artifacts.Codes(), sign.Codes())
+	slices.SortFunc(out, func(a, b *diag.Code) int {
+		if a.ID < b.ID {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
