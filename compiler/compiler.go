@@ -265,7 +265,7 @@ func (c *Compiled) report(plans []*Plan, diags *diag.List) {
 		if len(oss) == len(policy.OSes) {
 			where = "every system"
 		}
-		d := diag.New(gapCode(g.gap.Grade), g.pin.Harness.Pos, "harnesses."+g.gap.Harness, "%s on %s: %s", g.gap.Harness, where, g.gap.Reason)
+		d := diag.New(gapCode(g.gap.Grade), g.pin.Harness.Pos, "harnesses."+g.gap.Harness, "%s on %s: %s", g.gap.Harness, where, strings.TrimPrefix(g.gap.Reason, g.gap.Harness+": "))
 		d.Hint = g.gap.Remedy
 		if h := c.Repo.DocumentAt(d.Pos); h != nil {
 			d.Document = h.ID()

@@ -118,9 +118,7 @@ func (p *program) compileAsOf(c *cli.Context, r *repo, in compiler.Input, now ti
 		return nil, nil, nil, errors.New("interrupted")
 	}
 	rep := &report.Report{Diagnostics: diags.Sorted(), Files: compiled.Repo.Files, FS: r.fs, Version: version}
-	if dir := filepath.ToSlash(filepath.Clean(r.dir)); dir != "." {
-		rep.Prefix = strings.TrimSuffix(dir, "/") + "/"
-	}
+	rep.Prefix = prefix(r.dir)
 	if diags.NoAnswer() && len(compiled.Repo.Files) == 0 {
 		for i := range rep.Diagnostics {
 			if rep.Diagnostics[i].File == "." {
@@ -129,6 +127,20 @@ func (p *program) compileAsOf(c *cli.Context, r *repo, in compiler.Input, now ti
 		}
 	}
 	return compiled, rep, &diags, nil
+}
+
+// prefix is what to put before file names of a repo so that they can be opened from here: the shorter of its path as given and from the working directory.
+func prefix(dir string) string {
+	short := filepath.Clean(dir)
+	if wd, err := os.Getwd(); err == nil && filepath.IsAbs(short) {
+		if rel, err := filepath.Rel(wd, short); err == nil && len(rel) < len(short) {
+			short = rel
+		}
+	}
+	if short == "." {
+		return ""
+	}
+	return strings.TrimSuffix(filepath.ToSlash(short), "/") + "/"
 }
 
 // query compiles for a command that only asks: a policy with errors gives no answer.
