@@ -119,7 +119,7 @@ var table = [...]harness.Capability{
 
 	{Concept: harness.Egress, Until: "0.99.0", Grade: harness.None, Limit: "before 0.99.0 no requirement knows hosts: sandboxed commands have no network until the user opens all of it", Evidence: readOld},
 	{Concept: harness.Egress, Until: "0.116.0", Grade: harness.Overridable, How: "[experimental_network] lists (sandboxed commands only)",
-		Limit: "before 0.116.0 the allowed list has no lock: a user can add hosts", Bypass: tables, Evidence: readOld},
+		Limit: "before 0.116.0 the allowed list has no lock: a user can add hosts, and allowed ones are reached only where the user turned the network on", Bypass: tables, Evidence: readOld},
 	{Concept: harness.Egress, Until: "0.138.0", Grade: harness.Overridable, How: howEgress, Limit: "before 0.138.0 the sandbox itself is not held: " + limitModes, Bypass: tables, Evidence: readOld},
 	{Concept: harness.Egress, OS: linux, Grade: harness.Enforced, How: howEgress, Limit: limitPrivate, Verified: true, Evidence: observed},
 	{Concept: harness.Egress, OS: darwin, Grade: harness.Enforced, How: howEgress, Limit: limitPrivate, Evidence: readMac},

@@ -8,11 +8,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"unicode/utf8"
 
+	"github.com/pelletier/go-toml/v2"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"halos.dev/halo/compiler/diag"
@@ -176,9 +179,509 @@ func golden(t *testing.T, name string, at harness.Target) {
 	}
 }
 
-var _ = json.Valid
-var _ = rand.N[int]
-var _ = slices.Sort[[]int]
-var _ = fspath.Covers
-var _ = host.ParseName
-var _ jsonschema.Compiler
+// edit replaces one text in the file of that name.
+func edit(t *testing.T, files []harness.File, name, old, new string) []harness.File {
+	t.Helper()
+	out := slices.Clone(files)
+	for i, f := range out {
+		if strings.HasSuffix(f.Dest, name) {
+			if !bytes.Contains(f.Content, []byte(old)) {
+				t.Fatalf("%s has no %q to edit:\n%s", name, old, f.Content)
+			}
+			out[i].Content = bytes.Replace(f.Content, []byte(old), []byte(new), 1)
+			return out
+		}
+	}
+	t.Fatalf("no file %s", name)
+	return nil
+}
+
+// TestMistakes edits a good rendering: the strict reader must see every edit, in particular those that the program takes without a word and those that keep
+// sessions from starting.
+func TestMistakes(t *testing.T) {
+	at := target(t, everything, "linux", newest)
+	at.GatewayURL = "https://ai.acme.example"
+	files, _ := render(at)
+	const req, conf = requirementsName, configName
+	for _, x := range []struct{ name, file, old, new, want string }{
+		{"syntax", req, `[features]`, `[features`, "is not TOML"},
+		{"key twice", req, `model_provider = "halo"`, "model_provider = \"halo\"\nmodel_provider = \"x\"", "is not TOML"},
+		{"table twice", req, `[features]`, "[otel]\nlog_user_prompt = true\n\n[features]", "is not TOML"},
+		{"wrong type", req, `enabled = true`, `enabled = "true"`, "/experimental_network/enabled is not true or false"},
+		{"bad word", req, `["read-only", "workspace-write"]`, `["read-only", "workspace"]`, "none of read-only"},
+		{"full access", req, `["read-only", "workspace-write"]`, `["read-only", "danger-full-access"]`, "danger-full-access"},
+		{"no read-only", req, `["read-only", "workspace-write"]`, `["workspace-write"]`, "does not hold read-only"},
+		{"no approval policy", req, `["on-request", "untrusted"]`, `[]`, "empty list"},
+		{"never asks", req, `["on-request", "untrusted"]`, `["on-request", "never"]`, "none of on-request"},
+		{"no approval lock", req, `allowed_approval_policies = ["on-request", "untrusted"]`, ``, "approvals could be switched off"},
+		{"unknown top key", req, `model_provider = "halo"`, "model_provider = \"halo\"\nsandbox_mode = \"workspace-write\"", "/sandbox_mode is not a key"},
+		{"unknown network key", req, `managed_allowed_domains_only = true`, `managed_domains_only = true`, "/experimental_network/managed_domains_only is not a key"},
+		{"misspelt profile table", req, `[permissions.halo-engineering.filesystem]`, `[permissions.halo-engineering.filesytem]`, "filesytem"},
+		{"misspelt event", req, `[[hooks.Stop]]`, `[[hooks.Stopp]]`, "Stopp is no event"},
+		{"misspelt hook field", req, `command = "/opt/acme/log"`, `comand = "/opt/acme/log"`, "is not a hook of type command"},
+		{"matcher of another harness", req, `matcher = "Bash"`, `matcher = "Edit|Write"`, "does not exist here"},
+		{"misspelt otel field", req, "[otel.exporter.otlp-http]\nendpoint", "[otel.exporter.otlp-http]\nendpont", "/otel/exporter is not none"},
+		{"misspelt provider field", req, `base_url`, `base_ur`, "/model_providers/halo/base_ur is not a key"},
+		{"relative deny_read", req, `deny_read = [`, `deny_read = [".env*", `, "neither absolute"},
+		{"variable in deny_read", req, `deny_read = [`, `deny_read = ["~/$X", `, "has a variable"},
+		{"root glob", req, `deny_read = [`, `deny_read = ["/**/.env*", `, "no session would start"},
+		{"root pattern", req, `"/srv/secrets" = "deny"`, `"/*/secrets" = "deny"`, "no session would start"},
+		{"profile path relative", req, `"/srv/secrets" = "deny"`, `".env*" = "deny"`, "keeps the program from starting"},
+		{"pattern to write", req, `"/opt/build-cache" = "write"`, `"/opt/*" = "write"`, "only a deny entry"},
+		{"no scan depth", req, `glob_scan_max_depth = 8`, ``, "has no end"},
+		{"root folder only", req, `"**/.env*" = "deny"`, `".env*" = "deny"`, "covers the root folder only"},
+		{"star", req, `"*.corp.example" = "allow"`, `"*" = "allow"`, "every host"},
+		{"scheme", req, `"pastebin.com" = "deny"`, `"https://pastebin.com" = "deny"`, "has a scheme"},
+		{"path", req, `"pastebin.com" = "deny"`, `"pastebin.com/x" = "deny"`, "has a path"},
+		{"double star", req, `"*.corp.example" = "allow"`, `"**.corp.example" = "allow"`, "wildcard"},
+		{"not enabled", req, "[experimental_network]\nenabled = true", "[experimental_network]", "has no effect"},
+		{"no domain lock", req, `managed_allowed_domains_only = true`, ``, "a user could add hosts"},
+		{"two spellings of hosts", req, `managed_allowed_domains_only = true`, "managed_allowed_domains_only = true\nallowed_domains = [\"github.com\"]", "only one spelling"},
+		{"network alias", req, `[features]`, "[network_proxy]\nenabled = true\n\n[features]", "/network_proxy/enabled is not a key"},
+		{"network alias in permissions", req, `[features]`, "[permissions.network]\nenabled = true\n\n[features]", "second spelling of the network table"},
+		{"host added", req, `"github.com" = "allow"`, "\"github.com\" = \"allow\"\n\"evil.example\" = \"allow\"", "adds evil.example"},
+		{"denied host lost", req, `"pastebin.com" = "deny"`, ``, "lacks pastebin.com"},
+		{"denied host allowed", req, `"pastebin.com" = "deny"`, `"pastebin.com" = "allow"`, "lacks pastebin.com"},
+		{"web search", req, `allowed_web_search_modes = ["disabled"]`, ``, "hosted web search"},
+		{"web search live", req, `["disabled"]`, `["live"]`, "none of disabled"},
+		{"profile opens the network", req, `[features]`, "[permissions.halo-engineering.network]\nenabled = true\n\n[features]", "opens the network"},
+		{"second profile", req, "[allowed_permission_profiles]\n", "[allowed_permission_profiles]\n\":workspace\" = true\n", "is not just the profile"},
+		{"default of another name", req, `default_permissions = "halo-engineering"`, `default_permissions = ":workspace"`, "is not halo-engineering"},
+		{"profile extends more", req, `extends = ":workspace"`, `extends = ":danger"`, "none of :read-only"},
+		{"root added", req, `"/opt/build-cache" = "write"`, "\"/opt/build-cache\" = \"write\"\n\"/opt/other\" = \"write\"", "makes /opt/other writable"},
+		{"root lost", req, `"/opt/build-cache" = "write"`, ``, "writable root /opt/build-cache"},
+		{"protected path lost", req, `"~/.ssh" = "deny"`, ``, "protected path ~/.ssh"},
+		{"protected path to write", req, `"~/.ssh" = "deny"`, `"~/.ssh" = "write"`, "protected path ~/.ssh"},
+		{"relative path lost", req, `"**/.env*/**" = "deny"`, ``, "protected path .env*"},
+		{"read rule lost", req, `"/srv/secrets", `, ``, "deny_read has no /srv/secrets"},
+		{"server without identity", req, `identity = { url = "https://mcp.acme.example/docs" }`, `identity = { }`, "has no identity"},
+		{"arguments not compared", req, `{ command = { executable = "/opt/acme/mcp", args = [{ match = "exact", value = "--stdio" }] } }`,
+			`{ command = "/opt/acme/mcp", args = ["--stdio"] }`, "are not compared"},
+		{"arguments by prefix", req, `match = "exact"`, `match = "prefix"`, "is not an exact argument"},
+		{"server added", req, "[mcp_servers.docs]", "[mcp_servers.other]\nidentity = { url = \"https://x.example\" }\n\n[mcp_servers.docs]", "does not name"},
+		{"hook lock", req, `allow_managed_hooks_only = true`, ``, "/allow_managed_hooks_only"},
+		{"hooks feature", req, "[features]\nhooks = true", "[features]\nhooks = false", "/features/hooks"},
+		{"gateway", req, `https://ai.acme.example/v1`, `https://other.example/v1`, "does not point at the gateway"},
+		{"collector", req, `https://otel.acme.example:4318/v1/logs`, `https://other.example/v1/logs`, "does not send to"},
+		{"prompts logged", req, `log_user_prompt = false`, `log_user_prompt = true`, "/otel/log_user_prompt"},
+		{"instructions", req, `Ask before`, `Never ask before`, "is not the policy's text"},
+		{"rule lost", req, `{ token = "--force" }`, `{ token = "--forced" }`, "has no rule for permissions.deny"},
+		{"rule allows", req, `decision = "forbidden"`, `decision = "allow"`, "neither forbidden nor prompt"},
+		{"empty rule", req, `pattern = [{ token = "git" }, { token = "push" }]`, `pattern = []`, "is empty"},
+		{"secret", conf, `ACME_PROXY_ZONE = "eu"`, `ACME_PROXY_ZONE = "ghp_0123456789abcdef"`, "GitHub token"},
+		{"full access in config", conf, `model_reasoning_effort = "high"`, `sandbox_mode = "danger-full-access"`, "danger-full-access"},
+		{"approvals in config", conf, `model_reasoning_effort = "high"`, `approval_policy = "never"`, "/approval_policy is not a key"},
+		{"notify in config", conf, `model_reasoning_effort = "high"`, `notify = ["x"]`, "/notify is not a key"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			var all []string
+			for _, f := range check(at, edit(t, files, x.file, x.old, x.new)) {
+				all = append(all, f.Pointer+" "+f.Message)
+			}
+			if text := strings.Join(all, "\n"); !strings.Contains(text, x.want) {
+				t.Errorf("want a finding with %q, have %q", x.want, text)
+			}
+		})
+	}
+	if got := check(at, nil); len(got) == 0 {
+		t.Error("missing files are not noticed")
+	}
+	if got := check(target(t, minimal, "linux", newest), files); len(got) == 0 {
+		t.Error("files of another policy are not noticed")
+	}
+	if got := check(target(t, everything, "linux", "0.137.0"), files); !slices.ContainsFunc(got, func(f harness.Finding) bool { return strings.Contains(f.Message, "is not known to 0.137.0") }) {
+		t.Error("a key that the pinned version does not know is not noticed")
+	}
+}
+
+// program is requirements.toml as Codex decides hosts and paths, written from what it was seen to do.
+type program struct {
+	Permissions map[string]map[string]any `toml:"permissions"`
+	Network     struct {
+		Enabled bool              `toml:"enabled"`
+		Lock    bool              `toml:"managed_allowed_domains_only"`
+		Domains map[string]string `toml:"domains"`
+		Allowed []string          `toml:"allowed_domains"`
+		Denied  []string          `toml:"denied_domains"`
+	} `toml:"experimental_network"`
+	Search []string `toml:"allowed_web_search_modes"`
+}
+
+func read(t *testing.T, files []harness.File) (p program) {
+	t.Helper()
+	for _, f := range files {
+		if strings.HasSuffix(f.Dest, requirementsName) {
+			if err := toml.Unmarshal(f.Content, &p); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return p
+}
+
+func domainMatch(pattern, h string) bool {
+	if pattern == "*" {
+		return true
+	}
+	if rest, ok := strings.CutPrefix(pattern, "*."); ok {
+		return strings.HasSuffix(h, "."+rest)
+	}
+	return pattern == h
+}
+
+// shell answers for sandboxed commands: the proxy decides when it is on, and the profile alone when it is not.
+func (p program) shell(h string) bool {
+	network, _ := p.Permissions["halo-engineering"]["network"].(map[string]any)
+	if !p.Network.Enabled {
+		return network["enabled"] == true
+	}
+	allowed, denied := slices.Clone(p.Network.Allowed), slices.Clone(p.Network.Denied)
+	for d, action := range p.Network.Domains {
+		if action == "allow" {
+			allowed = append(allowed, d)
+		} else {
+			denied = append(denied, d)
+		}
+	}
+	if domains, _ := network["domains"].(map[string]any); network["enabled"] == true && !p.Network.Lock {
+		for d := range domains {
+			allowed = append(allowed, d)
+		}
+	}
+	hit := func(l []string) bool {
+		return slices.ContainsFunc(l, func(d string) bool { return domainMatch(d, h) })
+	}
+	return !hit(denied) && hit(allowed)
+}
+
+// TestHostsLaw compares the program's decision with the policy's for many policies and every host of a small universe.
+func TestHostsLaw(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 11))
+	names := []string{"a.example", "b.a.example", "c.b.a.example", "x.test", "y.x.test", "nota.example", "z.test"}
+	patterns := append([]string{"*.a.example", "*.b.a.example", "*.x.test"}, names...)
+	pick := func() []string {
+		var out []string
+		for range rng.IntN(4) {
+			out = append(out, patterns[rng.IntN(len(patterns))])
+		}
+		return out
+	}
+	for i := range 400 {
+		allowed, denied := pick(), pick()
+		body := "sandbox: {mode: workspace-write}\negress:\n"
+		switch def := rng.IntN(3); {
+		case def == 1:
+			body += "  default: deny\n"
+		case def == 2 && len(allowed) == 0:
+			body += "  default: allow\n"
+		}
+		list := func(key string, l []string) {
+			q, _ := json.Marshal(append([]string{}, l...))
+			body += "  " + key + ": " + string(q) + "\n"
+		}
+		list("allowedDomains", allowed)
+		list("deniedDomains", denied)
+		version := []string{newest, "0.138.0", "0.120.0", "0.117.0", "0.90.0"}[i%5]
+		at := target(t, body, policy.OSes[i%3], version)
+		files, gaps := render(at)
+		prog := read(t, files)
+		if !at.Policy.EgressRules() && !at.Policy.Egress.Default.IsSet() {
+			continue
+		}
+		narrower := slices.ContainsFunc(gaps, func(g harness.Gap) bool { return g.Concept == harness.Egress && g.Grade == harness.None })
+		for _, n := range append(names, "deep.z.test") {
+			name, err := host.ParseName(n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, got := at.Policy.Hosts.Decide(name).Allow, prog.shell(n)
+			if got && !want {
+				t.Fatalf("%s at %s is denied by the policy, but commands reach it\n%s", n, version, body)
+			}
+			if want && !got && !narrower {
+				t.Fatalf("%s at %s is allowed by the policy, but commands do not reach it and no gap says so\n%s", n, version, body)
+			}
+			if !want && !at.Version.Less(hasNetwork) && !slices.Equal(prog.Search, []string{"disabled"}) {
+				t.Fatalf("%s is denied by the policy, but the web search is on\n%s", n, body)
+			}
+		}
+		for _, f := range check(at, files) {
+			t.Fatalf("the strict reader refuses what was rendered at %s: %s %s\n%s", version, f.Pointer, f.Message, body)
+		}
+	}
+}
+
+// denies reports whether an entry covers a file: one without a pattern covers what is below it, a pattern only what it matches in full.
+func denies(entry, file, home string) bool {
+	if rest, ok := strings.CutPrefix(entry, "~/"); ok {
+		entry = home + "/" + rest
+	}
+	if !strings.ContainsAny(entry, "*?[") {
+		return file == entry || strings.HasPrefix(file, entry+"/")
+	}
+	return globMatch(strings.Split(entry, "/"), strings.Split(file, "/"))
+}
+
+func globMatch(pattern, segs []string) bool {
+	if len(pattern) == 0 {
+		return len(segs) == 0
+	}
+	if pattern[0] == "**" {
+		return globMatch(pattern[1:], segs) || len(segs) > 0 && globMatch(pattern, segs[1:])
+	}
+	if len(segs) == 0 {
+		return false
+	}
+	ok, err := filepath.Match(pattern[0], segs[0])
+	return err == nil && ok && globMatch(pattern[1:], segs[1:])
+}
+
+// TestPathsLaw: whatever the policy protects, the profile denies, and what has a place of its own is denied to every profile.
+func TestPathsLaw(t *testing.T) {
+	const home, session = "/home/dev", "/home/dev/work"
+	protected := []string{"~/.ssh", "~/.config/*/credentials", "/srv/secrets", "/srv/{a,b}/key", ".env*", "secrets/*.pem", "**/private", "conf/[ab].yaml", "/opt/x[0-9]"}
+	files := []string{"/home/dev/.ssh/id", "/home/dev/.ssh", "/home/dev/.config/gcloud/credentials", "/srv/secrets/x/y", "/srv/a/key", "/srv/b/key/z", "/home/dev/work/.env",
+		"/home/dev/work/sub/.env.local", "/home/dev/work/secrets/k.pem", "/home/dev/work/x/private/y", "/home/dev/work/conf/a.yaml", "/opt/x7/f", "/home/dev/work/main.go", "/srv/c/key"}
+	quoted, _ := json.Marshal(protected)
+	at := target(t, "sandbox: {protectedPaths: "+string(quoted)+"}\n", "linux", newest)
+	out, _ := render(at)
+	prog := read(t, out)
+	rooms, _ := prog.Permissions["halo-engineering"]["filesystem"].(map[string]any)
+	relative, _ := rooms[":workspace_roots"].(map[string]any)
+	everywhere := textsOf(prog.Permissions["filesystem"]["deny_read"])
+	covered := func(file string) bool {
+		for e := range rooms {
+			if rooms[e] == "deny" && denies(e, file, home) {
+				return true
+			}
+		}
+		rest, below := strings.CutPrefix(file, session+"/")
+		for e := range relative {
+			if below && denies(e, rest, home) {
+				return true
+			}
+		}
+		return false
+	}
+	hit := 0
+	for _, file := range files {
+		for _, item := range at.Policy.Sandbox.ProtectedPaths.Items {
+			if !fspath.Matches(item.Path, file, session, home) {
+				continue
+			}
+			hit++
+			if !covered(file) {
+				t.Errorf("%s is protected by %s, but the profile does not deny it", file, item.Path)
+			}
+			if item.Path.Kind() != fspath.Relative && !slices.ContainsFunc(everywhere, func(e string) bool { return denies(e, file, home) }) {
+				t.Errorf("%s is protected by %s, but deny_read does not name it", file, item.Path)
+			}
+		}
+		if strings.HasSuffix(file, "main.go") && covered(file) {
+			t.Errorf("%s is denied although nothing protects it", file)
+		}
+	}
+	if hit < 12 {
+		t.Errorf("only %d files of the universe are protected", hit)
+	}
+}
+
+// TestRules says what becomes of rules in the policy's lists, which are in the syntax of Claude Code.
+func TestRules(t *testing.T) {
+	for _, x := range []struct {
+		in    string
+		words []string
+		read  []string
+		ok    bool
+	}{
+		{in: "Bash(git push:*)", words: []string{"git", "push"}, ok: true},
+		{in: "Bash(rm -rf *)", words: []string{"rm", "-rf"}, ok: true},
+		{in: "Bash(npm run build)"}, {in: "Bash(git * main)"}, {in: "Bash(:*)"}, {in: `Bash(echo "x":*)`}, {in: "Bash("}, {in: "Bash"},
+		{in: "Read(~/.ssh/**)", read: []string{"~/.ssh"}, ok: true},
+		{in: "Read(//etc/shadow)", read: []string{"/etc/shadow"}, ok: true},
+		{in: "Read(~/a/*.pem)", read: []string{"~/a/*.pem", "~/a/*.pem/**"}, ok: true},
+		{in: "Read(src/x)"}, {in: "Read(/src/x)"}, {in: "Read(//*/x)"}, {in: "Read(~/{a,b/c})"}, {in: "Read(//)"},
+		{in: "WebSearch", ok: true}, {in: "WebFetch", ok: true}, {in: "WebFetch(domain:x.example)"}, {in: "Edit(~/x)"}, {in: "mcp__x"}, {in: ""},
+	} {
+		r := &renderer{Target: target(t, minimal, "linux", newest)}
+		words, why := r.rule("forbidden", x.in)
+		if !slices.Equal(words, x.words) || !slices.Equal(r.denyRead, x.read) || (why == "") != x.ok {
+			t.Errorf("%s: words %q, read %q, %q; want %q, %q, %v", x.in, words, r.denyRead, why, x.words, x.read, x.ok)
+		}
+	}
+}
+
+// TestOneSpelling: every version gets the host lists in the one form it reads, and a managed profile only where the program takes one.
+func TestOneSpelling(t *testing.T) {
+	const flat, table = "allowed_domains =", ".domains]"
+	for version, want := range map[string]string{"0.90.0": "", "0.99.0": flat, "0.117.0": flat, "0.118.0": table, "0.137.0": table, "0.138.0": table, newest: table} {
+		files, _ := render(target(t, worked, "linux", version))
+		text := string(print(files, nil))
+		for _, form := range []string{flat, table} {
+			if strings.Contains(text, form) != (form == want) {
+				t.Errorf("at %s the form %q is wrong, want only %q:\n%s", version, form, want, text)
+			}
+		}
+		v, _ := harness.ParseVersion(version)
+		if profile := strings.Contains(text, "halo-engineering"); profile == v.Less(hasProfiles) {
+			t.Errorf("at %s there is a managed profile: %v", version, profile)
+		}
+	}
+}
+
+func TestTOML(t *testing.T) {
+	o := object{{"b.c", "x\"\\\n\t\x01é"}, {"a", []any{int64(1), 1.0, true, "s"}}, {"t", object{{"inner", object{}}, {"k", inline{{"x y", []string{}}}}}},
+		{"l", []object{{{"n", int64(2)}}, {}}}}
+	var got map[string]any
+	if err := toml.Unmarshal(o.file(), &got); err != nil {
+		t.Fatalf("%v\n%s", err, o.file())
+	}
+	want := map[string]any{"b.c": "x\"\\\n\t\x01é", "a": []any{int64(1), 1.0, true, "s"},
+		"t": map[string]any{"inner": map[string]any{}, "k": map[string]any{"x y": []any{}}}, "l": []any{map[string]any{"n": int64(2)}, map[string]any{}}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("read back %#v\nwant %#v\n%s", got, want, o.file())
+	}
+}
+
+func FuzzTOML(f *testing.F) {
+	f.Add("a", "b")
+	f.Add("", "\x7f\u2028\"")
+	f.Fuzz(func(t *testing.T, k, v string) {
+		if !utf8.ValidString(k) || !utf8.ValidString(v) {
+			t.Skip()
+		}
+		var got map[string]any
+		if err := toml.Unmarshal(object{{k, v}, {k + "t", object{{v, "x"}}}}.file(), &got); err != nil {
+			t.Fatal(err)
+		}
+		if got[k] != v {
+			t.Fatalf("read back %q, want %q", got[k], v)
+		}
+	})
+}
+
+func FuzzCheck(f *testing.F) {
+	f.Add([]byte("[experimental_network]\nenabled = true\n"))
+	f.Add([]byte("hooks = 1\nmcp_servers = []\n[permissions]\nfilesystem = 2\n"))
+	at := target(f, everything, "linux", newest)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		check(at, []harness.File{{Dest: dirUnix + "/" + requirementsName, Content: data}, {Dest: dirUnix + "/" + configName, Content: data}})
+	})
+}
+
+// TestSchema holds the network, approval and sandbox keys against the schema of the program's own report, which is as near to a published schema of
+// requirements.toml as there is: it knows the same values under names in another case.
+func TestSchema(t *testing.T) {
+	root, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			break
+		}
+		up := filepath.Dir(root)
+		if up == root {
+			t.Fatal("no go.mod above this directory")
+		}
+		root = up
+	}
+	path := filepath.Join(root, "..", "shared", "schemas", "codex-0.171.0.config-requirements-read-response.schema.json")
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("SKIPPED: the program's schema is not here (%s); what is rendered was not held against it", path)
+	}
+	schema, err := jsonschema.NewCompiler().Compile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]string{"allowed_approval_policies": "allowedApprovalPolicies", "allowed_sandbox_modes": "allowedSandboxModes", "allowed_web_search_modes": "allowedWebSearchModes",
+		"allowed_permission_profiles": "allowedPermissionProfiles", "default_permissions": "defaultPermissions", "allow_managed_hooks_only": "allowManagedHooksOnly", "otel": "otel",
+		"additional_developer_instructions": "additionalDeveloperInstructions", "check_for_update_on_startup": "checkForUpdateOnStartup", "model_provider": "modelProvider"}
+	files, _ := render(target(t, everything, "linux", newest))
+	for _, f := range files {
+		if !strings.HasSuffix(f.Dest, requirementsName) {
+			continue
+		}
+		var doc map[string]any
+		if err := toml.Unmarshal(f.Content, &doc); err != nil {
+			t.Fatal(err)
+		}
+		report := map[string]any{}
+		for from, to := range names {
+			if v, ok := doc[from]; ok {
+				report[to] = v
+			}
+		}
+		network := lookupTable(doc, "experimental_network")
+		report["network"] = map[string]any{"enabled": network["enabled"], "managedAllowedDomainsOnly": network["managed_allowed_domains_only"], "domains": network["domains"]}
+		if len(report) < 9 {
+			t.Fatalf("only %d keys to hold against the schema", len(report))
+		}
+		b, err := json.Marshal(map[string]any{"requirements": report, "supportsIndependentSpeedModes": true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(v); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestTable: every concept has a row on every system for the newest and the oldest version, no cell is blank, and versions can be read.
+func TestTable(t *testing.T) {
+	h := Harness()
+	for _, c := range policy.Concepts {
+		for _, os := range policy.OSes {
+			for _, v := range []harness.Version{h.Oldest, h.Known, {Minor: 120}} {
+				found := slices.ContainsFunc(h.Capabilities, func(r harness.Capability) bool {
+					one := harness.Harness{Capabilities: []harness.Capability{r}}
+					return string(r.Concept) == c && one.Capability(r.Concept, os, v).Evidence != ""
+				})
+				if !found {
+					t.Errorf("no row for %s on %s at %s", c, os, v)
+				}
+			}
+		}
+	}
+	for _, r := range h.Capabilities {
+		if !slices.Contains(policy.Concepts, string(r.Concept)) {
+			t.Errorf("row of an unknown concept %s", r.Concept)
+		}
+		if r.Grade < harness.Enforced && r.Limit == "" || r.Grade > harness.None && r.How == "" || r.Evidence == "" {
+			t.Errorf("row %s %v %s: a cell is blank", r.Concept, r.OS, r.Grade)
+		}
+		if r.Verified != strings.HasPrefix(r.Evidence, "observed") || r.Verified && !slices.Equal(r.OS, linux) {
+			t.Errorf("row %s %v: verified and evidence disagree", r.Concept, r.OS)
+		}
+		for _, v := range []string{r.Since, r.Until} {
+			if _, ok := harness.ParseVersion(v); v != "" && !ok {
+				t.Errorf("row %s: bad version %q", r.Concept, v)
+			}
+		}
+	}
+}
+
+func BenchmarkRender(b *testing.B) {
+	for name, body := range map[string]string{"worked": worked, "everything": everything} {
+		b.Run(name, func(b *testing.B) {
+			at := target(b, body, "linux", newest)
+			b.ReportAllocs()
+			for b.Loop() {
+				render(at)
+			}
+		})
+	}
+}
+
+func BenchmarkCheck(b *testing.B) {
+	at := target(b, worked, "linux", newest)
+	files, _ := render(at)
+	b.ReportAllocs()
+	for b.Loop() {
+		check(at, files)
+	}
+}

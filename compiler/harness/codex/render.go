@@ -344,7 +344,9 @@ func (r *renderer) egress() {
 		return
 	}
 	open, _ := p.Hosts.Default()
-	allowed, denied := hosts(p.Hosts.Allowed()), hosts(p.Hosts.Denied())
+	denied := hosts(p.Hosts.Denied())
+	// A name in both lists is denied; written once, it cannot be read the other way.
+	allowed := slices.DeleteFunc(hosts(p.Hosts.Allowed()), func(h string) bool { return slices.Contains(denied, h) })
 	field := egressField(&p.Egress)
 	r.standing(harness.Egress, field, r.newer())
 	if r.Version.Less(hasNetwork) {
@@ -382,9 +384,7 @@ func (r *renderer) egress() {
 	} else if len(allowed)+len(denied) > 0 {
 		domains := make(object, 0, len(allowed)+len(denied))
 		for _, h := range allowed {
-			if _, both := slices.BinarySearch(denied, h); !both {
-				domains = append(domains, member{h, "allow"})
-			}
+			domains = append(domains, member{h, "allow"})
 		}
 		for _, h := range denied {
 			domains = append(domains, member{h, "deny"})
