@@ -205,7 +205,8 @@ func (c CLI) checkCodex(ctx context.Context, prefix string, files []File) (Verdi
 			Method string
 			Params struct{ Summary, Details string }
 		}
-		if json.Unmarshal(note, &n) == nil && n.Method == "configWarning" {
+		// That a value was replaced by a required one is the policy at work: with web search off, the CLI says so of its own default.
+		if json.Unmarshal(note, &n) == nil && n.Method == "configWarning" && !strings.Contains(n.Params.Summary, "falling back to required value") {
 			v.Reports += n.Params.Summary + "\n" + n.Params.Details
 		}
 	}

@@ -102,8 +102,8 @@ type Result struct {
 	Tools []string
 	// Asked counts the requests that the model's stand-in answered.
 	Asked int
-	// Paths are the requests that arrived at the stand-in, method and path.
-	Paths []string
+	// URLs are the requests that arrived at the stand-in, host and path.
+	URLs []string
 	// Hits are the host names for which a request arrived at the test host.
 	Hits []string
 	// Answers are the results of Requests; an error of the CLI stands there as {"error":…}.
@@ -233,7 +233,7 @@ func setUp(run Run) error {
 			return fmt.Errorf("%s: %w: %s", strings.Join(argv, " "), err, text)
 		}
 	}
-	hosts := "127.0.0.1 localhost\n"
+	hosts := "127.0.0.1 localhost " + Gateway + "\n"
 	for _, h := range run.Hosts {
 		hosts += hostIP + " " + h + "\n"
 	}
@@ -316,6 +316,7 @@ func start(run Run) (Result, error) {
 	cmd := exec.CommandContext(ctx, run.Argv[0], run.Argv[1:]...)
 	asUser(cmd)
 	cmd.Dir = Work
+	cmd.Env = append(cmd.Env, "NODE_EXTRA_CA_CERTS="+gatewayCA, "SSL_CERT_FILE="+gatewayCA)
 	cmd.Env = append(cmd.Env, run.Env...)
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 3 * time.Second

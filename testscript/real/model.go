@@ -36,6 +36,9 @@ func startModel(script []Call) (*model, error) {
 	}
 	m := &model{script: script, results: map[int]string{}}
 	go func() { _ = http.Serve(l, m) }()
+	if err := serveGateway(m); err != nil {
+		return nil, fmt.Errorf("start the gateway's stand-in: %w", err)
+	}
 	return m, nil
 }
 
@@ -51,7 +54,7 @@ func (m *model) report(res *Result) {
 	}
 	res.Tools = m.tools
 	res.Asked = m.asked
-	res.Paths = m.log
+	res.URLs = m.log
 }
 
 // ServeHTTP tells the four APIs apart by their paths.
@@ -62,7 +65,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m.mu.Lock()
-	m.log = append(m.log, r.Method+" "+r.URL.Path)
+	m.log = append(m.log, r.Host+r.URL.Path)
 	m.mu.Unlock()
 	var serve func(http.ResponseWriter, *http.Request, []byte) error
 	switch p := r.URL.Path; {

@@ -215,6 +215,12 @@ func TestRealCLIs(t *testing.T) {
 				got, tail(res.Output))
 		}
 
+		if l.sendsToGateway() {
+			l.assert(t, "the model is asked through the gateway", len(res.URLs) > 0 && !slices.ContainsFunc(res.URLs, func(u string) bool {
+				return !strings.HasPrefix(u, Gateway+"/")
+			}), "it asked %q", res.URLs)
+		}
+
 		// What is refused must be refused by the policy.
 		outcomes, res = l.play(t, nil, ps)
 		for i, p := range ps {
@@ -223,6 +229,11 @@ func TestRealCLIs(t *testing.T) {
 			}
 		}
 	})
+}
+
+// sendsToGateway says that the files send the CLI to the gateway, whatever the user says.
+func (l *lane) sendsToGateway() bool {
+	return slices.ContainsFunc(l.files, func(f File) bool { return strings.Contains(string(f.Content), "https://"+Gateway) })
 }
 
 // understood compares what the CLI says it understood with the files, where it says so.
