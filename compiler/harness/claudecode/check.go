@@ -655,7 +655,7 @@ func (c *checker) companions() {
 			c.bad("/env/"+escape(key), "is not what the policy says: "+want)
 		}
 	}
-	env("ANTHROPIC_BASE_URL", c.GatewayURL)
+	env("ANTHROPIC_BASE_URL", apiRoot(c.GatewayURL))
 	env("OTEL_EXPORTER_OTLP_ENDPOINT", p.Telemetry.OTLPEndpoint.V)
 	for _, e := range p.Env {
 		env(e.Key.V, e.Value.V)

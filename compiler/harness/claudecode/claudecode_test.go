@@ -149,7 +149,7 @@ func golden(t *testing.T, name string, at harness.Target) {
 	t.Helper()
 	at.Models = map[string]string{"sonnet": "claude-sonnet-5-5", "opus": "claude-opus-5-5"}
 	if name[0] == 'e' {
-		at.GatewayURL = "https://ai.acme.example"
+		at.GatewayURL = "https://ai.acme.example/v1/"
 	}
 	files, gaps := render(at)
 	got := print(files, gaps)

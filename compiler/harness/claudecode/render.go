@@ -623,7 +623,7 @@ func (r *renderer) environment() {
 		r.standing(harness.Env, "env", "")
 	}
 	if r.GatewayURL != "" {
-		r.env.set("ANTHROPIC_BASE_URL", r.GatewayURL)
+		r.env.set("ANTHROPIC_BASE_URL", apiRoot(r.GatewayURL))
 	}
 	t := &r.p.Telemetry
 	switch {
@@ -653,6 +653,11 @@ func (r *renderer) environment() {
 	if t.Enabled.IsSet() || t.OTLPEndpoint.IsSet() || t.Protocol.IsSet() || t.LogPrompts.IsSet() || len(t.Attributes) > 0 {
 		r.standing(harness.Telemetry, "telemetry", "pin 2.1.217 or newer")
 	}
+}
+
+// apiRoot is the gateway's address as this program wants it: it appends /v1/messages itself.
+func apiRoot(url string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(url, "/"), "/v1")
 }
 
 // attributes writes resource attributes as OpenTelemetry reads them: key=value pairs with commas between, values percent-encoded like baggage (W3C).
