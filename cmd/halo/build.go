@@ -69,7 +69,6 @@ func (p *program) build(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	defer r.Close()
 	asOf, given, err := p.instant(c)
 	if err != nil {
 		return err

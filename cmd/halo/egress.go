@@ -82,7 +82,6 @@ func (p *program) egressTest(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	defer r.Close()
 	who := compiler.Who{Ring: c.String("ring"), Units: c.StringSlice("unit")}
 	compiled, rep, err := p.query(c, r, compiler.Input{NoRender: true, Question: &policy.Question{Units: who.Units}})
 	if err != nil {

@@ -58,7 +58,6 @@ func (p *program) explain(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	defer r.Close()
 	units := c.StringSlice("unit")
 	compiled, rep, err := p.query(c, r, compiler.Input{NoRender: true, Question: &policy.Question{Units: units}})
 	if err != nil {

@@ -49,7 +49,6 @@ func (p *program) matrix(c *cli.Context) (*coverage.Matrix, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
 	compiled, _, err := p.query(c, r, compiler.Input{NoRender: true})
 	if err != nil {
 		return nil, err

@@ -49,7 +49,6 @@ func (p *program) check(c *cli.Context, strict bool) error {
 	if err != nil {
 		return err
 	}
-	defer r.Close()
 	_, rep, diags, err := p.compile(c, r, compiler.Input{})
 	if err != nil {
 		return err

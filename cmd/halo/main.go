@@ -24,7 +24,7 @@ func main() {
 	// Policy repos are small beside the memory of any machine: collecting less often than Go's default halves the time spent on it, and the limit keeps the
 	// promise for the largest repos.
 	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetGCPercent(200)
+		debug.SetGCPercent(60)
 		debug.SetMemoryLimit(200 << 20)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -16,17 +16,15 @@ import (
 	"halos.dev/halo/compiler"
 	"halos.dev/halo/compiler/diag"
 	"halos.dev/halo/compiler/policy"
+	"halos.dev/halo/compiler/source"
 	"halos.dev/halo/lint/report"
 )
 
 // repo is an opened policy directory.
 type repo struct {
-	dir  string
-	root *os.Root
-	fs   fs.FS
+	dir string
+	fs  fs.FS
 }
-
-func (r *repo) Close() { r.root.Close() }
 
 // open opens the policy repo that the arguments name: a directory given as argument, --policy-dir, or the nearest parent with a halos.yaml.
 func (p *program) open(c *cli.Context, dir string) (*repo, error) {
@@ -43,18 +41,11 @@ func (p *program) open(c *cli.Context, dir string) (*repo, error) {
 			return nil, err
 		}
 	}
-	info, err := os.Stat(dir)
+	fsys, err := source.Dir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("policy repo %s: %w", dir, cause(err))
 	}
-	if !info.IsDir() {
-		return nil, fmt.Errorf("policy repo %s is not a directory", dir)
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, fmt.Errorf("policy repo %s: %w", dir, cause(err))
-	}
-	return &repo{dir, root, root.FS()}, nil
+	return &repo{dir, fsys}, nil
 }
 
 // nearest finds the nearest parent of the working directory that holds a halos.yaml.

@@ -53,7 +53,6 @@ func (p *program) render(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	defer r.Close()
 	compiled, _, err := p.query(c, r, compiler.Input{NoRender: true})
 	if err != nil {
 		return err

@@ -33,7 +33,6 @@ func (p *program) test(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	defer r.Close()
 	compiled, rep, diags, err := p.compile(c, r, compiler.Input{NoRender: true})
 	if err != nil {
 		return err

@@ -42,6 +42,8 @@ type checker struct {
 	presetNames []string
 	used        map[*policy.Exception]bool
 	permits     []Permit
+	// count counts findings, to tell whether a check had any.
+	count int
 }
 
 // Repo checks everything before rendering and returns the loosenings that exceptions permit.
@@ -71,6 +73,7 @@ func (c *checker) add(d diag.Diagnostic) {
 			d.Document = h.ID()
 		}
 	}
+	c.count++
 	c.diags.Add(d)
 }
 
@@ -422,30 +425,46 @@ func (c *checker) tests() {
 	}
 }
 
-// targets checks what overlays make of each ring: never looser, and free of contradictions.
+// targets checks what overlays make of each ring: never looser, and free of contradictions. A policy that several units share is checked once; when it has
+// findings, each unit is checked by itself so that each gets findings at its own lines.
 func (c *checker) targets() {
-	for _, t := range c.Targets {
+	found := map[*effective.Policy]bool{}
+	for i := range c.Targets {
+		t := &c.Targets[i]
 		if len(t.Units) == 0 {
 			continue
 		}
-		base := c.Resolver.Profile(t.Ring.Profile.V)
-		for _, l := range effective.Loosenings(base, t.Policy) {
-			if c.permitted(t, t.Units, l) {
+		if t.Shared {
+			if !found[t.Policy] {
 				continue
 			}
-			unit := t.Units[len(t.Units)-1]
-			pos := l.Pos
-			if !pos.IsValid() {
-				pos = unit.Name.Pos
-			}
-			d := diag.New(codeLoosens, pos, c.indexed(pos, l), "the overlay loosens what its rings get, which is not allowed: %s (%s)", l.Message, l.Witness)
-			d.Hint = "tighten the overlay, move the change to a profile, or permit it with an Exception document"
-			t.Policy.Bad = true
-			c.add(d.WithRelated(l.Base, "what ring %s has", t.Ring.Name.V))
+			t.Policy = c.Resolver.With(c.Resolver.Profile(t.Ring.Profile.V), t.Units)
 		}
-		for p := t.Policy; p != nil && p != base; p = p.Parent {
-			c.effective(p, "overlay.")
+		before := c.count
+		c.overlaid(*t)
+		found[t.Policy] = c.count > before
+	}
+}
+
+func (c *checker) overlaid(t effective.Target) {
+	base := c.Resolver.Profile(t.Ring.Profile.V)
+	for _, l := range effective.Loosenings(base, t.Policy) {
+		if c.permitted(t, t.Units, l) {
+			c.count++
+			continue
 		}
+		unit := t.Units[len(t.Units)-1]
+		pos := l.Pos
+		if !pos.IsValid() {
+			pos = unit.Name.Pos
+		}
+		d := diag.New(codeLoosens, pos, c.indexed(pos, l), "the overlay loosens what its rings get, which is not allowed: %s (%s)", l.Message, l.Witness)
+		d.Hint = "tighten the overlay, move the change to a profile, or permit it with an Exception document"
+		t.Policy.Bad = true
+		c.add(d.WithRelated(l.Base, "what ring %s has", t.Ring.Name.V))
+	}
+	for p := t.Policy; p != nil && p != base; p = p.Parent {
+		c.effective(p, "overlay.")
 	}
 }
 

@@ -67,6 +67,23 @@ func (p *Policy) Digest() [sha256.Size]byte {
 	return sha256.Sum256(w.buf)
 }
 
+// overlayDigest identifies what an overlay says, so that units with equal overlays share one policy.
+func overlayDigest(b *policy.Body) [sha256.Size]byte {
+	w := writer{buf: make([]byte, 0, 1024)}
+	w.strs(b.Permissions.Deny)
+	w.bool(b.Permissions.SandboxRequired)
+	w.str(b.Sandbox.Mode.V)
+	w.paths(b.Sandbox.WritableRoots)
+	w.paths(b.Sandbox.ProtectedPaths)
+	w.str(b.Sandbox.Policy.V)
+	w.str(b.Egress.Default.V)
+	w.hosts(b.Egress.AllowedDomains)
+	w.strs(b.Egress.Presets)
+	w.hosts(b.Egress.DeniedDomains)
+	w.strs(b.MCP.Denied)
+	return sha256.Sum256(w.buf)
+}
+
 // writer writes values so that no two different sequences of values give the same bytes.
 type writer struct{ buf []byte }
 
@@ -111,6 +128,14 @@ func (w *writer) paths(l policy.FilePaths) {
 	w.num(len(l.Items))
 	for _, p := range l.Items {
 		w.str(p.Path.String())
+	}
+}
+
+func (w *writer) hosts(l policy.Hosts) {
+	w.mark(l.IsSet())
+	w.num(len(l.Items))
+	for _, h := range l.Items {
+		w.str(h.Pattern.String())
 	}
 }
 

@@ -3,6 +3,7 @@
 package effective
 
 import (
+	"crypto/sha256"
 	"maps"
 	"slices"
 	"strings"
@@ -71,6 +72,12 @@ type Resolver struct {
 	presets  map[string][]host.Pattern
 	profiles map[string]*Policy
 	open     Policy
+	overlaid map[overlayKey]*Policy
+}
+
+type overlayKey struct {
+	base    *Policy
+	overlay [sha256.Size]byte
 }
 
 // NewResolver returns a resolver for a repo.
@@ -163,6 +170,24 @@ func (r *Resolver) Overlay(base *Policy, u *policy.Unit) *Policy {
 		base = next
 	}
 	return base
+}
+
+// shared returns base with the overlay of a unit without ancestors, made once for all units of equal overlay; fresh is false when an earlier unit's policy is
+// answered, whose places are those of that unit.
+func (r *Resolver) shared(base *Policy, u *policy.Unit) (p *Policy, fresh bool) {
+	if u.Parent.IsSet() || u.Bad {
+		return r.Overlay(base, u), true
+	}
+	key := overlayKey{base, overlayDigest(&u.Overlay)}
+	if p, ok := r.overlaid[key]; ok {
+		return p, false
+	}
+	if r.overlaid == nil {
+		r.overlaid = map[overlayKey]*Policy{}
+	}
+	p = r.Overlay(base, u)
+	r.overlaid[key] = p
+	return p, true
 }
 
 // Ancestry returns a unit with its ancestors, root first. A cycle or a missing parent ends it.

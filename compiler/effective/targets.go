@@ -15,6 +15,8 @@ type Target struct {
 	Ring   *policy.Ring
 	Units  []*policy.Unit
 	Policy *Policy
+	// Shared is set when Policy was made for another unit with an equal overlay, so that its places are in that unit's document.
+	Shared bool
 	// Declared is the place that makes this set of several units a target, not valid for a ring alone or with one unit.
 	Declared diag.Pos
 }
@@ -68,7 +70,8 @@ func (r *Resolver) Targets() []Target {
 		out = append(out, Target{ID: ring.Name.V, Ring: ring, Policy: base})
 		units := append(slices.Clip(everywhere), byRing[ring.Name.V]...)
 		for _, u := range units {
-			out = append(out, Target{ID: ring.Name.V + "+" + u.Name.V, Ring: ring, Units: []*policy.Unit{u}, Policy: r.Overlay(base, u)})
+			p, fresh := r.shared(base, u)
+			out = append(out, Target{ID: ring.Name.V + "+" + u.Name.V, Ring: ring, Units: []*policy.Unit{u}, Policy: p, Shared: !fresh})
 		}
 		for _, s := range sets {
 			if slices.ContainsFunc(s.units, func(u *policy.Unit) bool { return !Applies(u, ring.Name.V) }) {

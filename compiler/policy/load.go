@@ -79,12 +79,8 @@ func packFiles(fsys fs.FS) []string {
 	}
 	var out []string
 	for _, e := range entries {
-		file := path.Join("packs", e.Name(), "pack.yaml")
-		if strings.HasPrefix(e.Name(), ".") {
-			continue
-		}
-		if _, err := fs.Lstat(fsys, file); err == nil {
-			out = append(out, file)
+		if !strings.HasPrefix(e.Name(), ".") && e.IsDir() {
+			out = append(out, "packs/"+e.Name()+"/pack.yaml")
 		}
 	}
 	return out

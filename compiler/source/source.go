@@ -78,7 +78,7 @@ type Options struct {
 	Limits Limits
 	// SkipDir reports whether a directory (slash-separated, relative) is not part of the repo's documents.
 	SkipDir func(fsys fs.FS, dir string) bool
-	// Extra files are read although they lie in a skipped directory.
+	// Extra files are read although they lie in a skipped directory; those that do not exist are left out.
 	Extra func(fsys fs.FS) []string
 	// Needless, when set, reports files that are read and not decoded: their documents cannot matter to the question asked.
 	Needless func(name string, data []byte) bool
@@ -214,6 +214,9 @@ func walk(fsys fs.FS, opts Options, diags *diag.List) []entry {
 	if opts.Extra != nil {
 		for _, p := range opts.Extra(fsys) {
 			info, err := fs.Lstat(fsys, p)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
 			if err != nil {
 				diags.Add(fileDiag(codeUnreadable, p, "cannot be read: %s", reason(err)))
 				continue
@@ -267,7 +270,7 @@ func (r *reader) file(fsys fs.FS, index int, f *File, opts Options, diags *diag.
 		diags.Add(fileDiag(codeLimit, f.Name, "the file has %d bytes, more than the limit of %d", f.Size, lim.FileSize))
 		return
 	}
-	data, err := r.read(fsys, f.Name, lim.FileSize)
+	data, err := r.read(fsys, f.Name, f.Size, lim.FileSize)
 	if err != nil {
 		diags.Add(fileDiag(codeUnreadable, f.Name, "cannot be read: %s", reason(err)))
 		return
@@ -291,20 +294,22 @@ func (r *reader) file(fsys fs.FS, index int, f *File, opts Options, diags *diag.
 	diags.Add(own.Sorted()...)
 }
 
-func (r *reader) read(fsys fs.FS, name string, limit int64) ([]byte, error) {
+// read reads a file whose size is known; a file that changes size meanwhile is read to its end. The bytes are valid until the next read.
+func (r *reader) read(fsys fs.FS, name string, size, limit int64) ([]byte, error) {
 	f, err := fsys.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	buf := r.buf[:0]
-	if cap(buf) < 4096 {
-		buf = make([]byte, 0, 4096)
+	if int64(cap(r.buf)) <= size {
+		r.buf = make([]byte, 0, max(4096, size+1))
 	}
+	buf := r.buf[:0]
 	for {
 		n, err := f.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
-		if err == io.EOF || int64(len(buf)) > limit {
+		// A short read that ends where the file ended is its end: one system call less for every file.
+		if err == io.EOF || n > 0 && int64(len(buf)) == size || int64(len(buf)) > limit {
 			r.buf = buf
 			return buf, nil
 		}
