@@ -69,14 +69,20 @@ func (c *canon) object(members func(*canon)) {
 
 // unexpectedMember says what stands where an object should end.
 func (c *canon) unexpectedMember() string {
+	if key, ok := c.nextKey(); ok {
+		return fmt.Sprintf("key %q is unknown, repeated or out of order", key)
+	}
+	return "not canonical JSON (RFC 8785)"
+}
+
+// nextKey returns the key of the member that comes next, without reading on.
+func (c *canon) nextKey() (string, bool) {
 	probe := *c
 	if !probe.first {
 		probe.take(",")
 	}
-	if key, ok := probe.scanString(); ok && probe.take(":") {
-		return fmt.Sprintf("key %q is unknown, repeated, out of order or not wanted here", key)
-	}
-	return "not canonical JSON (RFC 8785)"
+	key, ok := probe.scanString()
+	return key, ok && probe.take(":")
 }
 
 // member starts the member key. When present is false the member is left out in writing; in reading it may be absent, and
@@ -103,6 +109,9 @@ func (c *canon) member(key string, optional, present bool) bool {
 	}
 	c.pos = start
 	if !optional {
+		if found, ok := c.nextKey(); ok {
+			c.fail("key %q is unknown, repeated or out of order; %q is wanted here", found, key)
+		}
 		c.fail("key %q is wanted here", key)
 	}
 	return false
