@@ -54,6 +54,8 @@ type Compiled struct {
 type Plan struct {
 	Policy     *effective.Policy
 	Renderings []*Rendering
+	// lacks is made when Lacks is first asked.
+	lacks map[string]bool
 }
 
 // Rendering is the part of a plan for one harness on one operating system.
@@ -65,6 +67,22 @@ type Rendering struct {
 	// Files are sorted by destination; their content is nil when it was not kept.
 	Files []harness.File
 	Gaps  []harness.Gap
+}
+
+// Lacks reports whether the plan has the same gap.
+func (p *Plan) Lacks(g harness.Gap) bool {
+	if p == nil {
+		return false
+	}
+	if p.lacks == nil {
+		p.lacks = map[string]bool{}
+		for _, r := range p.Renderings {
+			for _, own := range r.Gaps {
+				p.lacks[own.OS+"\x00"+own.Key()] = true
+			}
+		}
+	}
+	return p.lacks[g.OS+"\x00"+g.Key()]
 }
 
 // Compile runs the pipeline. It always answers with what it has; whether that may be used is in diags.

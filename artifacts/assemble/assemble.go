@@ -15,6 +15,7 @@ import (
 	"halos.dev/halo/artifacts"
 	"halos.dev/halo/compiler"
 	"halos.dev/halo/compiler/coverage"
+	"halos.dev/halo/compiler/effective"
 	"halos.dev/halo/compiler/egress"
 	"halos.dev/halo/compiler/policy"
 	"halos.dev/halo/compiler/source"
@@ -41,6 +42,12 @@ func Plan(ctx context.Context, c *compiler.Compiled, id Identity) (*artifacts.Pl
 	if l := c.Repo.Root.Lifetime; l.IsSet() {
 		m.Expires = id.Issued.Add(time.Duration(l.V) * time.Second)
 	}
+	rings := map[string]effective.Target{}
+	for _, t := range c.Targets {
+		if len(t.Units) == 0 {
+			rings[t.Ring.Name.V] = t
+		}
+	}
 	for _, t := range c.Targets {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -64,7 +71,12 @@ func Plan(ctx context.Context, c *compiler.Compiled, id Identity) (*artifacts.Pl
 					b.Add(path, f.Content)
 					mt.Files = append(mt.Files, artifacts.TargetFile{Path: path, Harness: r.Harness.ID, Dest: f.Dest, Owner: f.Owner, Mode: fmt.Sprintf("%04o", f.Mode)})
 				}
+				ring := c.Plan(rings[t.Ring.Name.V])
 				for _, g := range r.Gaps {
+					// What a ring lacks its units lack too; listing it once keeps the manifest of a large organization readable.
+					if len(t.Units) > 0 && ring.Lacks(g) {
+						continue
+					}
 					field := g.Field
 					if g.Entry != "" {
 						field += " " + g.Entry
