@@ -71,6 +71,7 @@ func TestMistakesTable(t *testing.T) {
 }
 
 func TestRealMistakes(t *testing.T) {
+	needCLIs(t)
 	mistakes := readMistakes(t)
 	lanes(t, func(t *testing.T, l *lane) {
 		for _, m := range mistakes {
