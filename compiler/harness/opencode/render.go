@@ -46,16 +46,22 @@ func render(t harness.Target) ([]harness.File, []harness.Gap) {
 	fields := gap.Fields(p, policy.OpenCode)
 	if !renderable(t.Version) {
 		for _, f := range fields {
-			g.Row(f.Concept, f.Path)
+			if counterpart(f.Concept) {
+				g.Row(f.Concept, f.Path)
+			} else {
+				g.Unsupported(f.Concept, f.Path)
+			}
 		}
 		return nil, g.Gaps()
 	}
 	for _, f := range fields {
 		switch f.Concept {
-		case harness.Hooks, harness.Telemetry, harness.Env, harness.Overrides:
-			g.Unsupported(f.Concept, f.Path)
 		case harness.Sandbox, harness.Egress, harness.BypassLock, harness.VersionPin:
 			g.Row(f.Concept, f.Path)
+		default:
+			if !counterpart(f.Concept) {
+				g.Unsupported(f.Concept, f.Path)
+			}
 		}
 	}
 	doc := jsondoc.Object{{Key: "$schema", Value: "https://opencode.ai/config.json"}}
@@ -94,6 +100,15 @@ func render(t harness.Target) ([]harness.File, []harness.Gap) {
 		files = append(files, file(t.OS, "opencode.json", doc.Bytes()))
 	}
 	return files, g.Gaps()
+}
+
+// counterpart reports whether opencode has anything for a concept.
+func counterpart(c harness.Concept) bool {
+	switch c {
+	case harness.Hooks, harness.Telemetry, harness.Env, harness.Overrides:
+		return false
+	}
+	return true
 }
 
 func file(os, name string, content []byte) harness.File {
