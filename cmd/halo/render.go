@@ -157,7 +157,7 @@ func writeRoot(dir string, files []harness.File) error {
 	}
 	defer os.RemoveAll(tmp)
 	for _, f := range files {
-		name := filepath.Join(tmp, filepath.FromSlash(artifacts.RootPath(f.Dest)))
+		name := filepath.Join(tmp, filepath.FromSlash(strings.TrimPrefix(artifacts.RootPath(f.Dest), "root/")))
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			return err
 		}

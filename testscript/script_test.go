@@ -1,0 +1,99 @@
+// Package testscript runs halo as its users do: the built binary, real files, exit statuses. Each script is one behaviour.
+package testscript
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// bin is the directory with the built halo.
+var bin string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "halo-bin-")
+	if err != nil {
+		panic(err)
+	}
+	bin = dir
+	name := filepath.Join(dir, "halo")
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	if out, err := exec.Command("go", "build", "-o", name, "../cmd/halo").CombinedOutput(); err != nil {
+		os.Stderr.Write(out)
+		os.Exit(1)
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+func TestScripts(t *testing.T) {
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 ".",
+		UpdateScripts:       os.Getenv("HALO_UPDATE") != "",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+			env.Setenv("REPO", root)
+			env.Setenv("HALO_KEY_PASSWORD", "test")
+			env.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+			env.Setenv("GIT_AUTHOR_DATE", "2026-11-01T12:00:00Z")
+			env.Setenv("GIT_COMMITTER_DATE", "2026-11-01T12:00:00Z")
+			return nil
+		},
+		Condition: func(cond string) (bool, error) {
+			switch cond {
+			case "root":
+				return os.Geteuid() == 0, nil
+			case "unix":
+				return runtime.GOOS != "windows", nil
+			}
+			return false, nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			// status N COMMAND... runs a command and wants that exit status.
+			"status": func(ts *testscript.TestScript, _ bool, args []string) {
+				want, err := strconv.Atoi(args[0])
+				if err != nil {
+					ts.Fatalf("usage: status N COMMAND...")
+				}
+				err = ts.Exec(args[1], args[2:]...)
+				got := 0
+				if err != nil {
+					exit, ok := err.(*exec.ExitError)
+					if !ok {
+						ts.Fatalf("%v", err)
+					}
+					got = exit.ExitCode()
+				}
+				if got != want {
+					ts.Fatalf("exit status %d, want %d", got, want)
+				}
+			},
+			// append FILE TEXT adds text to the end of a file.
+			"append": func(ts *testscript.TestScript, _ bool, args []string) {
+				f, err := os.OpenFile(ts.MkAbs(args[0]), os.O_APPEND|os.O_WRONLY, 0)
+				ts.Check(err)
+				_, err = f.WriteString(args[1])
+				ts.Check(err)
+				ts.Check(f.Close())
+			},
+			// mkfifo FILE makes a named pipe.
+			"mkfifo": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(ts.Exec("mkfifo", ts.MkAbs(args[0])))
+			},
+		},
+	})
+}
