@@ -1,167 +1,160 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
+	"net/url"
 	"strings"
 
 	"golang.org/x/net/idna"
 )
 
-// Name is a host in canonical spelling: lower-case ASCII with internationalised labels in their xn-- form and without a trailing
-// dot, or an IP address as package netip prints it (IPv4 mapped into IPv6 is printed as IPv4).
+// Name is a host name in canonical form: lower-case ASCII without a trailing dot. It may be an IP address, which no pattern matches.
 type Name string
 
-// IsIP reports whether n is an IP address. No pattern matches one.
-func (n Name) IsIP() bool {
-	if strings.IndexByte(string(n), ':') >= 0 {
-		return true
+// Literal reports whether the name is an IP address.
+func (n Name) Literal() bool {
+	if n == "" || n[len(n)-1] > '9' && strings.IndexByte(string(n), ':') < 0 {
+		return false
 	}
-	_, last := cutLast(string(n))
-	return last != "" && '0' <= last[0] && last[0] <= '9' && numeric(last)
+	_, err := netip.ParseAddr(string(n))
+	return err == nil
 }
 
-// ParseName takes the host out of what a person types: a URL, a host, or a host with a port. The user name, port, path and one
-// trailing dot are dropped, and the rest is brought into canonical spelling. Names with one label, and names with an underscore, which
-// no pattern matches in that label, are accepted. The error is one sentence.
+// ParseName reads a host name or URL as a person would paste it: user information, port, path and one trailing dot are dropped, case is folded, and a
+// name outside ASCII becomes its xn-- form. Wildcards, blanks, escapes and backslashes are refused.
 func ParseName(arg string) (Name, error) {
-	authority, err := cutAuthority(arg)
-	if err != nil {
-		return "", err
-	}
-	if at := strings.IndexByte(authority, '@'); at >= 0 {
-		authority = authority[at+1:]
-		if strings.IndexByte(authority, '@') >= 0 {
-			return "", fmt.Errorf("%q has more than one @, so its host is not certain", arg)
+	s := arg
+	bad := func(why string) (Name, error) { return "", fmt.Errorf("%q is not a host or URL: %s", arg, why) }
+	for _, r := range s {
+		switch {
+		case r <= ' ' || r == 0x7f || r == 0xa0 || r == 0x3000:
+			return bad("it has blanks or control characters")
+		case r == '\\':
+			return bad("it has a backslash")
+		case r == 0xfffd:
+			return bad("it is not UTF-8")
 		}
 	}
-	h, err := cutPort(arg, authority)
-	if err != nil {
-		return "", err
-	}
-	if addr, err := netip.ParseAddr(h); err == nil {
-		return Name(addr.Unmap().String()), nil
-	}
-	h = lower(h)
-	if _, ok := firstNonASCII(h); ok {
-		a, err := idna.Lookup.ToASCII(h)
+	if scheme, rest, ok := strings.Cut(s, "://"); ok {
+		if scheme == "" || strings.ContainsAny(scheme, "/?#@:") {
+			return bad("it has no scheme before ://")
+		}
+		u, err := url.Parse(s)
 		if err != nil {
-			return "", fmt.Errorf("%q is not a host name: %s", arg, strings.TrimPrefix(err.Error(), "idna: "))
+			return bad(urlReason(err))
 		}
-		h = a
+		_ = rest
+		s = u.Host
+		if strings.Contains(s, "%") {
+			return bad("it has a percent escape")
+		}
+		if h := u.Hostname(); strings.Contains(s, "[") {
+			s = h
+		} else {
+			s = dropPort(s)
+		}
+	} else {
+		if i := strings.IndexAny(s, "/?#"); i >= 0 {
+			s = s[:i]
+		}
+		s = s[strings.LastIndexByte(s, '@')+1:]
+		switch {
+		case strings.HasPrefix(s, "["):
+			end := strings.IndexByte(s, ']')
+			if end < 0 {
+				return bad("a bracket is not closed")
+			}
+			s = s[1:end]
+		case strings.Count(s, ":") == 1:
+			s = dropPort(s)
+		}
 	}
-	h = strings.TrimSuffix(h, ".")
-	if h == "" {
-		return "", fmt.Errorf("%q has no host name", arg)
+	if strings.Contains(s, "%") {
+		return bad("it has a percent escape")
 	}
-	return canonical(arg, h)
+	if strings.Contains(s, "*") {
+		return bad("it has a wildcard; ask about one host")
+	}
+	s = strings.TrimSuffix(s, ".")
+	if s == "" {
+		return bad("there is no host in it")
+	}
+	if ip, err := netip.ParseAddr(s); err == nil {
+		return Name(ip.Unmap().String()), nil
+	}
+	ascii, err := canonical(s)
+	if err != nil {
+		return bad(err.Error())
+	}
+	return Name(ascii), nil
 }
 
-// cutAuthority returns the part of a URL, or of a host with or without port and path, that names user, host and port.
-func cutAuthority(arg string) (string, error) {
-	if r, what := oddRune(arg); what != "" {
-		return "", fmt.Errorf("%q has %s %U", arg, what, r)
+func dropPort(s string) string {
+	if i := strings.LastIndexByte(s, ':'); i >= 0 {
+		return s[:i]
 	}
-	s := arg
-	if scheme, rest, ok := strings.Cut(arg, "://"); ok && isScheme(scheme) {
-		s = rest
+	return s
+}
+
+func urlReason(err error) string {
+	if ue, ok := errors.AsType[*url.Error](err); ok {
+		return ue.Err.Error()
 	}
-	if i := strings.IndexAny(s, "/?#"); i >= 0 {
-		s = s[:i]
-	}
+	return err.Error()
+}
+
+// canonical returns the lower-case A-label form of a name. Underscores are kept: such names exist in DNS even though lists do not hold them.
+func canonical(s string) (string, error) {
+	plain := true
 	for i := range len(s) {
-		switch s[i] {
-		case ' ', '\t', '\r', '\n':
-			return "", fmt.Errorf("%q has a blank in its host name", arg)
-		case '\\':
-			// Browsers read it as a slash, other programs do not, so the host depends on the reader.
-			return "", fmt.Errorf("%q has a backslash, so its host is not certain", arg)
-		case '*':
-			return "", fmt.Errorf("%q has a wildcard; give one host, such as %q", arg, "a.example.com")
+		if s[i] >= 0x80 {
+			plain = false
+			break
+		}
+	}
+	if !plain {
+		ascii, err := idna.Lookup.ToASCII(s)
+		if err != nil {
+			return "", errors.New("the name cannot be written in ASCII (" + strings.TrimPrefix(err.Error(), "idna: ") + ")")
+		}
+		s = strings.TrimSuffix(ascii, ".")
+	}
+	s = strings.ToLower(s)
+	if len(s) > 253 {
+		return "", errors.New("it has more than 253 characters")
+	}
+	for label := range strings.SplitSeq(s, ".") {
+		if label == "" {
+			return "", errors.New("it has an empty label")
+		}
+		if len(label) > 63 {
+			return "", errors.New("a label has more than 63 characters")
+		}
+		for _, c := range []byte(label) {
+			if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_') {
+				return "", fmt.Errorf("it has the character %q", rune(c))
+			}
 		}
 	}
 	return s, nil
 }
 
-// isScheme reports whether s can stand before "://" (RFC 3986 section 3.1).
-func isScheme(s string) bool {
-	for i := range len(s) {
-		c := s[i] | 0x20
-		letter := 'a' <= c && c <= 'z'
-		if !letter && (i == 0 || !('0' <= s[i] && s[i] <= '9' || s[i] == '+' || s[i] == '-' || s[i] == '.')) {
-			return false
-		}
+func toASCII(s string) string {
+	name, wild := strings.CutPrefix(s, "*.")
+	ascii, err := idna.Lookup.ToASCII(name)
+	if err != nil {
+		return ""
 	}
-	return s != ""
+	if wild {
+		return "*." + ascii
+	}
+	return ascii
 }
 
-// cutPort returns the host of an authority without brackets and port.
-func cutPort(arg, s string) (string, error) {
-	h, port, hasPort := s, "", false
-	switch {
-	case strings.HasPrefix(s, "["):
-		end := strings.IndexByte(s, ']')
-		if end < 0 {
-			return "", fmt.Errorf("%q has a [ without its ]", arg)
-		}
-		h, port = s[1:end], s[end+1:]
-		port, hasPort = strings.CutPrefix(port, ":")
-		if addr, err := netip.ParseAddr(h); err != nil || !addr.Is6() || addr.Zone() != "" || !hasPort && port != "" {
-			return "", fmt.Errorf("%q has no IPv6 address in its brackets", arg)
-		}
-	case strings.Count(s, ":") == 1:
-		h, port, hasPort = strings.Cut(s, ":")
-	case strings.Contains(s, ":"):
-		if addr, err := netip.ParseAddr(s); err != nil || addr.Zone() != "" {
-			return "", fmt.Errorf("%q is neither a host name nor an IPv6 address", arg)
-		}
-	}
-	switch {
-	case hasPort && port == "" && strings.Contains(arg, "://"):
-		return h, nil // "https://x.example:/" is a URL with the default port
-	case hasPort && port == "":
-		return "", fmt.Errorf("%q ends its host with a colon; a URL has // after its scheme", arg)
-	case hasPort && (len(port) > 5 || strings.Trim(port, "0123456789") != ""):
-		return "", fmt.Errorf("%q has the port %q, which is not a port number", arg, port)
-	}
-	return h, nil
-}
-
-// canonical checks the labels of a lower-case ASCII host without trailing dot.
-func canonical(arg, h string) (Name, error) {
-	if len(h) > maxName {
-		return "", fmt.Errorf("%q is not a host name: it has %d characters, and %d is the most", arg, len(h), maxName)
-	}
-	start := 0
-	for i := 0; i <= len(h); i++ {
-		if i < len(h) && h[i] != '.' {
-			if c := h[i]; !('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_') {
-				return "", fmt.Errorf("%q is not a host name: it has the character %q", arg, rune(c))
-			}
-			continue
-		}
-		if i == start {
-			return "", fmt.Errorf("%q is not a host name: it has an empty label", arg)
-		}
-		if i-start > maxLabel {
-			return "", fmt.Errorf("%q is not a host name: a label has %d characters, and %d is the most", arg, i-start, maxLabel)
-		}
-		start = i + 1
-	}
-	if _, last := cutLast(h); numeric(last) {
-		addr, err := netip.ParseAddr(h)
-		if err != nil {
-			return "", fmt.Errorf("%q ends in a number, so programs read it as an IP address; write it as four decimal numbers", arg)
-		}
-		return Name(addr.String()), nil
-	}
-	return Name(h), nil
-}
-
-// numeric reports whether URL parsers take a host with this last label for an IPv4 address (WHATWG URL, "ends in a number", 2026-11).
-func numeric(label string) bool {
-	if hex, ok := strings.CutPrefix(label, "0x"); ok {
-		return strings.Trim(hex, "0123456789abcdef") == ""
-	}
-	return strings.Trim(label, "0123456789") == ""
+// decodes reports whether an xn-- label is the ASCII form of something.
+func decodes(label string) bool {
+	u, err := idna.Lookup.ToUnicode(label)
+	return err == nil && u != label
 }

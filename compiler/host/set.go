@@ -1,74 +1,72 @@
 package host
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// small is the size up to which a set is searched from front to back: building an index costs more than it saves.
-const small = 8
-
-// Set is an ordered list of patterns, built once and matched often. It never changes and is safe for concurrent use. A nil Set is empty.
+// Set is a compiled list of patterns. The zero-length set matches nothing.
+//
+// Short lists are scanned: building a map for a handful of patterns costs more than it saves, and thousands of small sets are compiled in one run.
 type Set struct {
 	patterns []Pattern
-	index    map[string]slot // nil for a small set
+	exact    map[string]int32
+	wild     map[string]int32
 }
 
-// slot holds, for one name, 1 + the lowest index of the exact pattern and of the wildcard with that name; 0 is none.
-type slot struct{ exact, wild int32 }
+const scanned = 8
 
-// NewSet returns the set of patterns in their order. It keeps ps, which must not change afterwards. Invalid patterns match nothing.
+// NewSet compiles patterns; indexes in answers are those of ps, which the set keeps.
 func NewSet(ps []Pattern) *Set {
 	s := &Set{patterns: ps}
-	if len(ps) <= small {
+	if len(ps) <= scanned {
 		return s
 	}
-	s.index = make(map[string]slot, len(ps))
+	s.exact = make(map[string]int32, len(ps))
+	s.wild = make(map[string]int32, 8)
 	for i, p := range ps {
-		if !p.IsValid() {
-			continue
+		m := s.exact
+		if p.Wildcard() {
+			m = s.wild
 		}
-		e := s.index[p.name]
-		if p.wild && e.wild == 0 {
-			e.wild = int32(i + 1)
-		} else if !p.wild && e.exact == 0 {
-			e.exact = int32(i + 1)
+		if _, ok := m[p.Suffix()]; !ok {
+			m[p.Suffix()] = int32(i)
 		}
-		s.index[p.name] = e
 	}
 	return s
 }
 
-// Len returns the number of patterns, repetitions counted.
-func (s *Set) Len() int {
-	if s == nil {
-		return 0
-	}
-	return len(s.patterns)
-}
-
-// At returns the pattern with the given index.
-func (s *Set) At(i int) Pattern { return s.patterns[i] }
+// Len returns the number of patterns.
+func (s *Set) Len() int { return len(s.patterns) }
 
 // Match returns the lowest index of a pattern that matches n.
-func (s *Set) Match(n Name) (first int, ok bool) {
-	if s == nil {
-		return -1, false
+func (s *Set) Match(n Name) (int, bool) {
+	if s.exact == nil {
+		for i, p := range s.patterns {
+			if p.Matches(n) {
+				return i, true
+			}
+		}
+		return 0, false
 	}
-	if s.index != nil {
-		e := s.index[string(n)]
-		return s.lowest(e.exact, string(n))
-	}
-	for i, p := range s.patterns {
-		if p.Matches(n) {
-			return i, true
+	best, ok := s.exact[string(n)]
+	if len(s.wild) > 0 && !n.Literal() {
+		for rest := string(n); ; {
+			dot := strings.IndexByte(rest, '.')
+			if dot < 0 {
+				break
+			}
+			rest = rest[dot+1:]
+			if i, hit := s.wild[rest]; hit && (!ok || i < best) {
+				best, ok = i, true
+			}
 		}
 	}
-	return -1, false
+	return int(best), ok
 }
 
 // MatchAll returns the indexes of all patterns that match n, in list order.
 func (s *Set) MatchAll(n Name) []int {
-	if s == nil {
-		return nil
-	}
 	var out []int
 	for i, p := range s.patterns {
 		if p.Matches(n) {
@@ -78,37 +76,34 @@ func (s *Set) MatchAll(n Name) []int {
 	return out
 }
 
-// Covers returns the lowest index of a pattern that covers p. One pattern is always enough to look for: every wildcard matches more
-// names than any number of exact names and narrower wildcards, short of names at the length limit.
+// Covers returns the lowest index of a pattern that covers p. One covering entry is always enough to look for: no union of patterns covers a wildcard.
 func (s *Set) Covers(p Pattern) (int, bool) {
-	if s == nil || !p.IsValid() {
-		return -1, false
+	if s.exact == nil {
+		i := slices.IndexFunc(s.patterns, func(q Pattern) bool { return q.Covers(p) })
+		return max(i, 0), i >= 0
 	}
-	if s.index != nil {
-		e := s.index[p.name]
-		if p.wild {
-			return s.lowest(e.wild, p.name)
-		}
-		return s.lowest(e.exact, p.name)
-	}
-	for i, q := range s.patterns {
-		if q.Covers(p) {
-			return i, true
+	var best int32
+	ok := false
+	take := func(i int32, hit bool) {
+		if hit && (!ok || i < best) {
+			best, ok = i, true
 		}
 	}
-	return -1, false
-}
-
-// lowest returns the lowest of a slot (1 + index, 0 for none) and of all wildcards above name.
-func (s *Set) lowest(best int32, name string) (int, bool) {
+	rest := p.Suffix()
+	if p.Wildcard() {
+		i, hit := s.wild[rest]
+		take(i, hit)
+	} else {
+		i, hit := s.exact[rest]
+		take(i, hit)
+	}
 	for {
-		dot := strings.IndexByte(name, '.')
+		dot := strings.IndexByte(rest, '.')
 		if dot < 0 {
-			return int(best) - 1, best != 0
+			return int(best), ok
 		}
-		name = name[dot+1:]
-		if w := s.index[name].wild; w != 0 && (best == 0 || w < best) {
-			best = w
-		}
+		rest = rest[dot+1:]
+		i, hit := s.wild[rest]
+		take(i, hit)
 	}
 }
