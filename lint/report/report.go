@@ -51,6 +51,14 @@ func (r *Report) FileOf(d diag.Diagnostic) string {
 	return "."
 }
 
+// display is the file of a finding as it can be opened from the working directory.
+func (r *Report) display(d diag.Diagnostic) string {
+	if file := r.FileOf(d); file != "." || r.Prefix == "" {
+		return r.Prefix + file
+	}
+	return strings.TrimSuffix(r.Prefix, "/")
+}
+
 // span is a place with its end and the text of its line. The end lies behind the last character; columns count characters from 1.
 type span struct {
 	line, col, endLine, endCol int
@@ -161,7 +169,7 @@ func (r *Report) Text(w io.Writer, style Style) error {
 		}
 		s := src.span(d.Pos)
 		b.WriteString(style.Bold)
-		b.WriteString(printable(r.Prefix + r.FileOf(d)))
+		b.WriteString(printable(r.display(d)))
 		if s.line > 0 {
 			fmt.Fprintf(&b, ":%d:%d", s.line, s.col)
 		}
