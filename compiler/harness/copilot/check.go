@@ -191,9 +191,11 @@ func entries(doc jsondoc.Object, report func(pointer, message string)) {
 // held compares the settings with what the policy asks for.
 func held(t harness.Target, doc jsondoc.Object, report func(pointer, message string)) {
 	p := t.Policy
-	if files, _ := render(t); len(files) == 0 {
-		// Nothing can be said for this policy and version, or it would be too large.
-		return
+	if doc == nil {
+		// No settings are right when there is nothing to say, or more than the program reads.
+		if files, _ := render(t); !slices.ContainsFunc(files, func(f harness.File) bool { return f.Dest == settingsPath(t.OS) }) {
+			return
+		}
 	}
 	want := func(on bool, value any, keys ...string) {
 		if on && doc.At(keys...) != value {

@@ -50,7 +50,7 @@ const (
 	egressHow           = "security.toolSandboxing: commands have no network"
 	egressLimit         = "commands have no network at all, so allowed hosts are not reached either, and the user's own sandbox policy can open it"
 	fetchHow            = "admin policy rules for web_fetch"
-	fetchLimit          = "web_fetch takes free text: an allow list becomes a question about every fetch, and a denied host is stopped in its plain spelling only, not behind a redirect"
+	fetchLimit          = "web_fetch takes free text: an allow list becomes a question about every fetch, and a denied host is stopped in its plain spelling only, not behind a redirect; the web search is another tool and left as it is"
 	permissionsHow      = "admin policy rules for whole tools, command prefixes and fetched domains"
 	permissionsLimit    = "a command rule is matched with the text of a command, so another spelling passes, and a question about commands skips those that the program takes for safe"
 	bypassLockHow       = "security.disableYoloMode and security.disableAlwaysAllow"
