@@ -132,6 +132,9 @@ func canonical(s string) (string, error) {
 		if len(label) > 63 {
 			return "", errors.New("a label has more than 63 characters")
 		}
+		if label[0] == '-' || label[len(label)-1] == '-' {
+			return "", errors.New("a label begins or ends with a hyphen")
+		}
 		for _, c := range []byte(label) {
 			if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-' || c == '_') {
 				return "", fmt.Errorf("it has the character %q", rune(c))
