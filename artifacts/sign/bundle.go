@@ -93,6 +93,10 @@ func parseBundle(data []byte) (*Bundle, error) {
 	if len(data) > MaxBundleSize {
 		return nil, fmt.Errorf("larger than %d bytes", MaxBundleSize)
 	}
+	// No writer of bundles ends the file with a line end; nothing can be added to one unnoticed.
+	if len(data) == 0 || data[0] != '{' || data[len(data)-1] != '}' {
+		return nil, errors.New("not a JSON object from the first byte to the last")
+	}
 	top, err := object(data, "mediaType", "verificationMaterial", "messageSignature", "dsseEnvelope")
 	if err != nil {
 		return nil, err

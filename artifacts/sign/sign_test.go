@@ -224,7 +224,9 @@ func TestParseBundle(t *testing.T) {
 	for _, tt := range []struct{ name, bundle, want string }{
 		{"as made", good, ""},
 		{"other spelling of the media type", edit(MediaType, mediaTypeLegacy), ""},
-		{"white space", strings.ReplaceAll(good, `":`, `": `) + "\n", ""},
+		{"white space", strings.ReplaceAll(good, `":`, `": `), ""},
+		{"line end", good + "\n", "to the last"},
+		{"trailing text", good + "}", "more bytes"},
 		{"log entries", edit(`"publicKey"`, `"tlogEntries":[],"publicKey"`), ""},
 		{"timestamps", edit(`"publicKey"`, `"timestampVerificationData":{"rfc3161Timestamps":[]},"publicKey"`), ""},
 		{"no hint", edit(hint, "{}"), ""},
