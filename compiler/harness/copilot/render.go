@@ -118,7 +118,12 @@ func servers(doc *jsondoc.Object, t harness.Target, g *gap.List) {
 		}
 	}
 	if len(m.Servers) > 0 {
-		g.Add(harness.Gap{Concept: harness.MCP, Field: "mcp.servers", Grade: harness.None, Reason: "copilot-cli can be told which servers to admit, not which to set up: users add the servers themselves"})
+		grade := harness.None
+		if m.ManagedOnly.V && locksKnown(t.Version) {
+			// The limit on servers holds; only setting them up is left to the users.
+			grade = harness.Enforced
+		}
+		g.Add(harness.Gap{Concept: harness.MCP, Field: "mcp.servers", Grade: grade, Reason: "copilot-cli can be told which servers to admit, not which to set up: users add the servers themselves"})
 	}
 	if len(m.Denied.Items) == 0 {
 		return
@@ -167,7 +172,7 @@ func admitted(m *policy.MCP, g *gap.List) []jsondoc.Object {
 	for i := range m.Servers {
 		s := &m.Servers[i]
 		refuse := func(why string) {
-			g.Add(harness.Gap{Concept: harness.MCP, Field: "mcp.servers", Entry: s.Name.V, Grade: harness.None, Reason: why})
+			g.Add(harness.Gap{Concept: harness.MCP, Field: "mcp.servers", Entry: s.Name.V, Grade: harness.Enforced, Reason: why})
 		}
 		if s.URL.IsSet() {
 			url := s.URL.V
