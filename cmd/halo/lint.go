@@ -23,6 +23,7 @@ func (p *program) lintCommand() *cli.Command {
 			if failOn != "error" && failOn != "warning" {
 				return fmt.Errorf("--fail-on %s is not one of error, warning", failOn)
 			}
+			p.advise = true
 			return p.check(c, failOn == "warning")
 		},
 	}

@@ -40,6 +40,8 @@ type program struct {
 	getenv    func(string) string
 	lookupEnv func(string) (string, bool)
 	now       func() time.Time
+	// advise adds advisory rules to what a compilation finds.
+	advise bool
 }
 
 // status is the exit status of a run that has said what it had to say.

@@ -17,6 +17,7 @@ import (
 	"halos.dev/halo/compiler/diag"
 	"halos.dev/halo/compiler/policy"
 	"halos.dev/halo/compiler/source"
+	"halos.dev/halo/lint"
 	"halos.dev/halo/lint/report"
 )
 
@@ -108,7 +109,13 @@ func (p *program) compileAsOf(c *cli.Context, r *repo, in compiler.Input, now ti
 	if err := c.Context.Err(); err != nil {
 		return nil, nil, nil, errors.New("interrupted")
 	}
-	rep := &report.Report{Diagnostics: diags.Sorted(), Files: compiled.Repo.Files, FS: r.fs, Version: version}
+	if p.advise {
+		lint.Run(compiled, r.fs, &diags)
+	}
+	if in.Question == nil {
+		lint.CheckAcknowledgements(compiled.Repo, codes(), &diags)
+	}
+	rep := &report.Report{Diagnostics: lint.Acknowledge(compiled.Repo, diags.Sorted(), now), Files: compiled.Repo.Files, FS: r.fs, Version: version}
 	rep.Prefix = prefix(r.dir)
 	if diags.NoAnswer() && len(compiled.Repo.Files) == 0 {
 		for i := range rep.Diagnostics {
