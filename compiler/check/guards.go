@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -145,7 +146,7 @@ func Secret(value string) string {
 			return "a credential"
 		}
 	}
-	for _, word := range words(rest) {
+	for word := range words(rest) {
 		if len(word) >= 32 && random(word) {
 			return "a random token"
 		}
@@ -155,7 +156,10 @@ func Secret(value string) string {
 
 // KnownSecret finds credentials of well-known form anywhere in a text: vendors' tokens, AWS key ids and private keys. It is exact enough to run over whole files.
 func KnownSecret(text string) string {
-	for _, word := range words(text) {
+	for word := range words(text) {
+		if len(word) < shortestSecret {
+			continue
+		}
 		for _, p := range secretPrefixes {
 			if strings.HasPrefix(word, p) && len(word) >= len(p)+10 {
 				return "a token that begins with " + p
@@ -199,10 +203,30 @@ func unref(s string) string {
 	}
 }
 
-func words(s string) []string {
-	return strings.FieldsFunc(s, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-')
-	})
+// shortestSecret is the length of the shortest token that secretPrefixes can find.
+const shortestSecret = len("sk-") + 10
+
+// words yields the runs of letters, digits, underscores and hyphens.
+func words(s string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		start := -1
+		for i := range len(s) {
+			c := s[i]
+			if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' {
+				if start < 0 {
+					start = i
+				}
+				continue
+			}
+			if start >= 0 && !yield(s[start:i]) {
+				return
+			}
+			start = -1
+		}
+		if start >= 0 {
+			yield(s[start:])
+		}
+	}
 }
 
 // random reports whether a token is mixed hexadecimal, or has both cases, a digit and at least four bits of entropy a character.
