@@ -34,6 +34,9 @@ func readPack(name string, data []byte, file int) []diag.Diagnostic {
 	if documents == 0 && out.Errors() == 0 {
 		out.Add(diag.New(codePackDocuments, diag.NewPos(file, 1, 1), "", "the pack is empty"))
 	}
+	if out.Len() == 0 {
+		return nil
+	}
 	return out.Sorted()
 }
 

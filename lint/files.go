@@ -63,15 +63,12 @@ var lineEndings = Rule{
 				covered = covered || a == "-text" || a == "binary" || a == "eol=lf"
 			}
 		}
+		if !covered {
+			p.ReportFile(".gitattributes", "no line keeps the bytes of packs as they are")
+		}
 		for _, pack := range p.Repo.Packs {
-			file := p.Repo.Files[pack.File].Name
-			data, err := fs.ReadFile(p.FS, file)
-			switch {
-			case err != nil:
-			case bytes.Contains(data, []byte("\r\n")):
+			if pack.CRLF {
 				p.Report(diag.NewPos(pack.File, 1, 1), "", "the pack has Windows line endings, which are part of its digest")
-			case !covered:
-				p.Report(diag.NewPos(pack.File, 1, 1), "", "no line in .gitattributes keeps the bytes of packs as they are")
 			}
 		}
 	},

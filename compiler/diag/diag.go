@@ -172,6 +172,13 @@ func (l *List) Sorted() []Diagnostic {
 	return slices.Clip(l.items)
 }
 
+// Len returns the number of findings.
+func (l *List) Len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.items)
+}
+
 // Errors returns the number of errors.
 func (l *List) Errors() int {
 	l.mu.Lock()

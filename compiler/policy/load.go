@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"bytes"
 	"context"
 	"io/fs"
 	"path"
@@ -98,7 +99,7 @@ func PackName(file string) string {
 // visit turns one document into its typed form, or nil.
 func visit(doc *source.Document, in *source.Interner, diags *diag.List, readPack PackReader) any {
 	if doc.Root == nil {
-		p := &PackFile{Name: in.Intern(PackName(doc.Name)), File: doc.File}
+		p := &PackFile{Name: in.Intern(PackName(doc.Name)), File: doc.File, CRLF: bytes.Contains(doc.Data, []byte("\r\n"))}
 		if readPack != nil {
 			diags.Add(readPack(doc.Name, doc.Data, doc.File)...)
 		}

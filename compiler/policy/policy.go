@@ -333,6 +333,8 @@ type PackFile struct {
 	// File is the index in Repo.Files.
 	File int
 	Bad  bool
+	// CRLF is set when the file has Windows line endings.
+	CRLF bool
 }
 
 // Repo is a policy repo: every document, sorted by name within its kind.

@@ -291,7 +291,9 @@ func (r *reader) file(fsys fs.FS, index int, f *File, opts Options, diags *diag.
 	} else {
 		Decode(index, f.Name, data, lim, &own, visit)
 	}
-	diags.Add(own.Sorted()...)
+	if own.Len() > 0 {
+		diags.Add(own.Sorted()...)
+	}
 }
 
 // read reads a file whose size is known; a file that changes size meanwhile is read to its end. The bytes are valid until the next read.
