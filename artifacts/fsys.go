@@ -1,7 +1,6 @@
 package artifacts
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -91,82 +90,53 @@ func readCapped(fsys fs.FS, name string, limit int64) ([]byte, error) {
 	return data[:n:n], nil
 }
 
+// fsDir is a directory of any fs.FS.
+type fsDir struct {
+	fsys fs.FS
+	path string
+}
+
+func (d fsDir) join(name string) string {
+	if d.path == "." {
+		return name
+	}
+	return d.path + "/" + name
+}
+
+func (d fsDir) list(entries []entry) ([]entry, error) {
+	found, err := fs.ReadDir(d.fsys, d.path)
+	for _, e := range found {
+		entries = append(entries, entry{e.Name(), e.Type()})
+	}
+	return entries, err
+}
+
+func (d fsDir) enter(name string) (directory, error) { return fsDir{d.fsys, d.join(name)}, nil }
+
+func (d fsDir) open(name string) (file, error) {
+	f, err := d.fsys.Open(d.join(name))
+	if err != nil {
+		return nil, err
+	}
+	return fsFile{f}, nil
+}
+
+func (d fsDir) close() {}
+
+type fsFile struct{ fs.File }
+
+func (f fsFile) stat() (fs.FileMode, int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, 0, err
+	}
+	return info.Mode(), info.Size(), nil
+}
+
 // badFileError says that a file was read and is not what it must be, as opposed to one that could not be read.
 type badFileError struct{ name, reason string }
 
 func (e *badFileError) Error() string { return e.name + ": " + e.reason }
-
-// tree is what stands in a release directory, compared with a manifest.
-type tree struct {
-	signatures []string  // names of the unlisted files that are allowed, sorted
-	seen       []bool    // by index in Manifest.Files: a regular file is there
-	extra      []Problem // files, directories and other things that are not wanted, or wanted as something else
-}
-
-// walk lists fsys. Directories that no listed file needs are reported and not entered. The error is one of reading.
-func walk(ctx context.Context, fsys fs.FS, m *Manifest) (*tree, error) {
-	t := &tree{seen: make([]bool, len(m.Files))}
-	index := make(map[string]int, len(m.Files))
-	dirs := make(map[string]struct{})
-	last := ""
-	for i, f := range m.Files {
-		index[f.Path] = i
-		for j := sharedDirs(last, f.Path); j < len(f.Path); j++ {
-			if f.Path[j] == '/' {
-				dirs[f.Path[:j]] = struct{}{}
-			}
-		}
-		last = f.Path
-	}
-	var enter func(dir string) error
-	enter = func(dir string) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		entries, err := fs.ReadDir(fsys, dir)
-		if err != nil {
-			return err
-		}
-		prefix := ""
-		if dir != "." {
-			prefix = dir + "/"
-		}
-		for _, e := range entries {
-			path := prefix + e.Name()
-			i, listed := index[path]
-			_, isDir := dirs[path]
-			signature := dir == "." && (path == ManifestName || isSignatureName(path))
-			switch mode := e.Type(); {
-			case mode.IsDir() && isDir:
-				if err := enter(path); err != nil {
-					return err
-				}
-			case mode.IsRegular() && listed:
-				t.seen[i] = true
-			case mode.IsRegular() && signature:
-				if path != ManifestName {
-					t.signatures = append(t.signatures, path)
-				}
-			case listed || isDir || signature:
-				if listed {
-					t.seen[i] = true
-				}
-				t.extra = append(t.extra, Problem{path, describe(mode) + " where the release has a " + wanted(isDir)})
-			default:
-				t.extra = append(t.extra, Problem{path, describe(mode) + " that is not in the manifest"})
-			}
-		}
-		return nil
-	}
-	return t, enter(".")
-}
-
-func wanted(dir bool) string {
-	if dir {
-		return "directory"
-	}
-	return "file"
-}
 
 func describe(mode fs.FileMode) string {
 	switch {

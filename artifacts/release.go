@@ -99,7 +99,7 @@ func hashAll(files []content) []File {
 			owner[key] = i
 		}
 	}
-	each(len(files), func(_, i int) {
+	each(len(files), 32, func(_, i int) {
 		if same[i] == i {
 			sum := sha256.Sum256(files[i].data)
 			entries[i].SHA256 = hex.EncodeToString(sum[:])
@@ -155,10 +155,9 @@ func (r *Release) all() []content {
 	return slices.Concat(r.files, signatures, []content{{ManifestName, r.Bytes}})
 }
 
-// each calls do(worker, i) for 0 <= i < n from a few goroutines. Results belong into slot i, so that their order does not depend
-// on timing.
-func each(n int, do func(worker, i int)) {
-	const batch = 32
+// each calls do(worker, i) for 0 <= i < n from a few goroutines, which take batch indexes at a time. Results belong into slot i, so that
+// their order does not depend on timing.
+func each(n, batch int, do func(worker, i int)) {
 	if n <= batch {
 		for i := range n {
 			do(0, i)
@@ -170,7 +169,7 @@ func each(n int, do func(worker, i int)) {
 	for w := range workers {
 		wg.Go(func() {
 			for {
-				end := int(next.Add(batch))
+				end := int(next.Add(int64(batch)))
 				for i := end - batch; i < min(end, n); i++ {
 					do(w, i)
 				}

@@ -8,8 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -302,39 +300,13 @@ func checkFiles(ctx context.Context, fsys fs.FS, m *Manifest) error {
 	if err := m.checkSums(); err != nil {
 		return err
 	}
-	t, err := walk(ctx, fsys, m)
-	if err != nil {
-		return fmt.Errorf("read release: %w", err)
-	}
-	messages := make([]string, len(m.Files))
-	unread := make([]error, len(m.Files))
-	var hashers [workers]hasher
-	each(len(m.Files), func(w, i int) {
-		if !t.seen[i] {
-			messages[i] = "missing"
-		} else if unread[i] = ctx.Err(); unread[i] == nil {
-			messages[i], unread[i] = hashers[w].check(fsys, m.Files[i])
-		}
-	})
-	problems := t.extra
-	reported := make(map[string]bool, len(problems))
-	for _, p := range problems {
-		reported[p.Path] = true
-	}
-	for i, msg := range messages {
-		if msg != "" && !reported[m.Files[i].Path] {
-			problems = append(problems, Problem{m.Files[i].Path, msg})
-		}
-	}
+	problems, unread := walk(ctx, fsys, m, true)
 	if len(problems) > 0 {
-		slices.SortFunc(problems, func(a, b Problem) int { return strings.Compare(a.Path, b.Path) })
 		shown := min(len(problems), maxProblems)
 		return &VerifyError{Code: CodeFiles, Problems: problems[:shown:shown], More: len(problems) - shown}
 	}
-	for _, err := range unread {
-		if err != nil {
-			return fmt.Errorf("read release: %w", err)
-		}
+	if unread != nil {
+		return fmt.Errorf("read release: %w", unread)
 	}
 	return nil
 }
@@ -350,74 +322,6 @@ func (m *Manifest) checkSums() error {
 		return refuse(CodeFiles, SumsName, "does not list the files of the manifest")
 	}
 	return nil
-}
-
-// hasher is what one worker needs to hash many files.
-type hasher struct {
-	buf  []byte
-	hash hash.Hash
-	sum  [2 * sha256.Size]byte
-}
-
-// check compares one file with its entry. It returns what is wrong with it, or an error when it cannot be read.
-func (h *hasher) check(fsys fs.FS, want File) (problem string, err error) {
-	f, err := fsys.Open(want.Path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "missing", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return "", err
-	}
-	if !info.Mode().IsRegular() {
-		return describe(info.Mode().Type()) + " where the release has a file", nil
-	}
-	if info.Size() != want.Size {
-		return fmt.Sprintf("%d bytes, not %d", info.Size(), want.Size), nil
-	}
-	if h.buf == nil {
-		h.buf = make([]byte, 128<<10)
-		h.hash = sha256.New()
-	}
-	var sum [sha256.Size]byte
-	if want.Size < int64(len(h.buf)) {
-		n, err := readFull(f, h.buf[:want.Size+1])
-		if err != nil {
-			return "", err
-		}
-		if int64(n) != want.Size {
-			return "size changes while it is read", nil
-		}
-		sum = sha256.Sum256(h.buf[:n])
-	} else {
-		h.hash.Reset()
-		n, err := io.CopyBuffer(h.hash, struct{ io.Reader }{io.LimitReader(f, want.Size+1)}, h.buf)
-		if err != nil {
-			return "", err
-		}
-		if n != want.Size {
-			return "size changes while it is read", nil
-		}
-		h.hash.Sum(sum[:0])
-	}
-	hex.Encode(h.sum[:], sum[:])
-	if string(h.sum[:]) != want.SHA256 {
-		return fmt.Sprintf("content changed (sha256 %s, not %s)", h.sum[:], want.SHA256), nil
-	}
-	return "", nil
-}
-
-// readFull reads until buf is full or the file ends; the end is no error.
-func readFull(r io.Reader, buf []byte) (int, error) {
-	n, err := io.ReadFull(r, buf)
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		err = nil
-	}
-	return n, err
 }
 
 // SignDir signs the release in dir and writes the signature files beside the manifest, each by rename. The release is checked

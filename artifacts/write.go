@@ -54,7 +54,8 @@ func (r *Release) Write(ctx context.Context, out string) error {
 	if err := recoverLeftovers(parent, name, abs); err != nil {
 		return fmt.Errorf("write release: %w", err)
 	}
-	if _, err := replaceable(ctx, abs, out); err != nil {
+	was, err := replaceable(ctx, abs, out)
+	if err != nil {
 		return err
 	}
 	tmp, unlock, err := makeTemp(parent, "."+name+newMark)
@@ -66,13 +67,14 @@ func (r *Release) Write(ctx context.Context, out string) error {
 		os.RemoveAll(tmp)
 		return fmt.Errorf("write release: %w", err)
 	}
-	// The directory may have changed meanwhile: look again right before it is replaced.
-	exists, err := replaceable(ctx, abs, out)
-	if err != nil {
-		os.RemoveAll(tmp)
-		return err
+	// Another directory may stand there by now: look again before it is replaced.
+	if is, err := os.Lstat(abs); was != nil && (err != nil || !os.SameFile(was, is)) {
+		if was, err = replaceable(ctx, abs, out); err != nil {
+			os.RemoveAll(tmp)
+			return err
+		}
 	}
-	if err := swap(tmp, abs, parent, name, exists); err != nil {
+	if err := swap(tmp, abs, parent, name, was != nil); err != nil {
 		os.RemoveAll(tmp)
 		return fmt.Errorf("write release: %w", err)
 	}
@@ -157,17 +159,17 @@ func makeTemp(parent, prefix string) (dir string, unlock func(), err error) {
 	return "", nil, fmt.Errorf("cannot hold a temporary directory in %s", parent)
 }
 
-// replaceable reports whether there is something at abs, or says why it must not be replaced.
-func replaceable(ctx context.Context, abs, shown string) (exists bool, err error) {
-	refuse := func(format string, args ...any) (bool, error) {
-		return true, &OutError{CodeNotRelease, shown, fmt.Sprintf(format, args...)}
+// replaceable returns what stands at abs, nil when nothing does, or says why it must not be replaced.
+func replaceable(ctx context.Context, abs, shown string) (fs.FileInfo, error) {
+	refuse := func(format string, args ...any) (fs.FileInfo, error) {
+		return nil, &OutError{CodeNotRelease, shown, fmt.Sprintf(format, args...)}
 	}
 	info, err := os.Lstat(abs)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return false, nil
+		return nil, nil
 	case err != nil:
-		return false, fmt.Errorf("write release: %w", err)
+		return nil, fmt.Errorf("write release: %w", err)
 	case info.Mode()&fs.ModeSymlink != 0:
 		return refuse("a symbolic link, not a release; give the directory itself")
 	case !info.IsDir():
@@ -176,10 +178,10 @@ func replaceable(ctx context.Context, abs, shown string) (exists bool, err error
 	fsys := DirFS(abs)
 	entries, err := fs.ReadDir(fsys, ".")
 	if err != nil {
-		return false, fmt.Errorf("write release: %w", err)
+		return nil, fmt.Errorf("write release: %w", err)
 	}
 	if len(entries) == 0 {
-		return true, nil
+		return info, nil
 	}
 	data, err := readCapped(fsys, ManifestName, MaxManifestSize)
 	if err != nil {
@@ -189,38 +191,41 @@ func replaceable(ctx context.Context, abs, shown string) (exists bool, err error
 	if err != nil {
 		return refuse("not empty and not a halo release (%s: %v)", ManifestName, err)
 	}
-	t, err := walk(ctx, fsys, m)
-	if err != nil {
-		return false, fmt.Errorf("write release: %w", err)
+	problems, unread := walk(ctx, fsys, m, false)
+	for _, p := range problems {
+		if p.Message != missing {
+			return refuse("%s: %s, and nothing that halo did not write is removed; move it away or choose another directory", p.Path, p.Message)
+		}
 	}
-	if len(t.extra) > 0 {
-		return refuse("holds %s, which is not part of the release there; move it away or choose another directory", t.extra[0].Path)
+	if unread != nil {
+		return nil, fmt.Errorf("write release: %w", unread)
 	}
-	return true, nil
+	return info, nil
 }
 
 // writeTree writes files, sorted but for the last few, below the empty directory dir.
 func writeTree(ctx context.Context, dir string, files []content) error {
-	chmod := runtime.GOOS != "windows"
-	mkdir := func(path string) error {
-		if err := os.Mkdir(path, 0o755); err != nil {
-			return err
-		}
-		if !chmod {
-			return nil
-		}
-		return os.Chmod(path, 0o755)
+	// Whether the umask (or a default access list) changes modes shows on one directory and one file; only then each is set by hand.
+	probe := filepath.Join(dir, "probe")
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(probe, 0o755), writeFile(probe+".file", nil, false)); err != nil {
+		return err
 	}
-	if chmod {
-		if err := os.Chmod(dir, 0o755); err != nil {
-			return err
-		}
+	setDirs, setFiles := modeDiffers(probe, 0o755), modeDiffers(probe+".file", 0o644)
+	if err := errors.Join(os.Remove(probe), os.Remove(probe+".file")); err != nil {
+		return err
 	}
 	last := ""
 	for _, f := range files {
 		for j := sharedDirs(last, f.path); j < len(f.path); j++ {
-			if f.path[j] == '/' {
-				if err := mkdir(filepath.Join(dir, f.path[:j])); err != nil {
+			if f.path[j] != '/' {
+				continue
+			}
+			path := dir + "/" + f.path[:j]
+			if err := os.Mkdir(path, 0o755); err != nil {
+				return err
+			}
+			if setDirs {
+				if err := os.Chmod(path, 0o755); err != nil {
 					return err
 				}
 			}
@@ -229,12 +234,12 @@ func writeTree(ctx context.Context, dir string, files []content) error {
 	}
 	errs := make([]error, len(files))
 	var failed atomic.Bool
-	each(len(files), func(_, i int) {
+	each(len(files), 32, func(_, i int) {
 		if failed.Load() {
 			return
 		}
 		if errs[i] = ctx.Err(); errs[i] == nil {
-			errs[i] = writeFile(filepath.Join(dir, filepath.FromSlash(files[i].path)), files[i].data, chmod)
+			errs[i] = writeFile(dir+"/"+files[i].path, files[i].data, setFiles)
 		}
 		if errs[i] != nil {
 			failed.Store(true)
@@ -248,13 +253,19 @@ func writeTree(ctx context.Context, dir string, files []content) error {
 	return nil
 }
 
-func writeFile(path string, data []byte, chmod bool) error {
+// modeDiffers reports whether path has another mode than want, on systems that have modes.
+func modeDiffers(path string, want fs.FileMode) bool {
+	info, err := os.Lstat(path)
+	return runtime.GOOS != "windows" && (err != nil || info.Mode()&^fs.ModeDir != want)
+}
+
+func writeFile(path string, data []byte, setMode bool) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
-	if err == nil && chmod {
+	if err == nil && setMode {
 		err = f.Chmod(0o644)
 	}
 	// A full disk may show only here (NFS).

@@ -2,6 +2,7 @@
 package host
 
 import (
+	"strconv"
 	"strings"
 )
 
@@ -68,62 +69,75 @@ func ParsePattern(s string) (Pattern, *Problem) { return parse(s, 2) }
 func ParseDenyPattern(s string) (Pattern, *Problem) { return parse(s, 1) }
 
 func parse(s string, minWild int) (Pattern, *Problem) {
+	problem, respell := check(s, minWild)
+	if problem == nil {
+		return Pattern{s}, nil
+	}
+	if respell {
+		problem.Hint = fixed(s, minWild)
+	}
+	return Pattern{}, problem
+}
+
+// check says why s is not a pattern, or nil, and whether another spelling of it may be one.
+func check(s string, minWild int) (problem *Problem, respell bool) {
 	switch {
 	case s == "":
-		return Pattern{}, &Problem{"is empty; write a host name", ""}
+		return &Problem{"is empty; write a host name", ""}, false
 	case s == "*" || s == "**" || s == "*.*":
-		return Pattern{}, &Problem{"is not a host name: for every host write egress.default: allow or deny", "remove the entry and set egress.default"}
-	case strings.TrimSpace(s) != s || strings.ContainsAny(s, " \t\r\n"):
-		return Pattern{}, &Problem{"is not a host name: it has blanks", strings.Join(strings.Fields(s), "")}
+		return &Problem{"is not a host name: for every host write egress.default: allow or deny", "remove the entry and set egress.default"}, false
+	case strings.ContainsAny(s, " \t\r\n"):
+		return &Problem{"is not a host name: it has blanks", ""}, true
 	}
 	if i := strings.Index(s, "://"); i >= 0 {
-		return Pattern{}, &Problem{"is not a host name: it has a scheme (" + s[:i+3] + ")", fixed(s, minWild)}
+		return &Problem{"is not a host name: it has a scheme (" + s[:i+3] + ")", ""}, true
 	}
 	if strings.ContainsAny(s, "/?#") {
-		return Pattern{}, &Problem{"is not a host name: it has a path", fixed(s, minWild)}
+		return &Problem{"is not a host name: it has a path", ""}, true
 	}
 	if strings.Contains(s, "@") {
-		return Pattern{}, &Problem{"is not a host name: it has user information", fixed(s, minWild)}
+		return &Problem{"is not a host name: it has user information", ""}, true
 	}
 	if strings.ContainsAny(s, "[]") || strings.Count(s, ":") > 1 {
-		return Pattern{}, &Problem{"is an address: host lists hold names, the default decides about addresses", ""}
+		return &Problem{"is an address: host lists hold names, the default decides about addresses", ""}, false
 	}
 	if strings.Contains(s, ":") {
-		return Pattern{}, &Problem{"is not a host name: it has a port; entries hold for every port", fixed(s, minWild)}
+		return &Problem{"is not a host name: it has a port; entries hold for every port", ""}, true
 	}
 	for _, c := range []byte(s) {
 		if c >= 0x80 {
-			return Pattern{}, &Problem{"is not ASCII: write the name in its xn-- form", toASCII(s)}
+			return &Problem{"is not ASCII: write the name in its xn-- form", ""}, true
 		}
 	}
 	if s != strings.ToLower(s) {
-		return Pattern{}, &Problem{"is not in lower case", fixed(s, minWild)}
+		return &Problem{"is not in lower case", ""}, true
 	}
 	name, wild := strings.CutPrefix(s, "*.")
 	if strings.Contains(name, "*") {
-		return Pattern{}, &Problem{"has a wildcard * in the wrong place: *. is allowed once, at the front, and stands for whole labels", ""}
+		return &Problem{"has a wildcard * in the wrong place: *. is allowed once, at the front, and stands for whole labels", ""}, false
 	}
-	if strings.HasSuffix(name, ".") || strings.HasPrefix(name, ".") || strings.Contains(name, "..") {
-		return Pattern{}, &Problem{"is not a host name: it has an empty label (a dot too many)", fixed(s, minWild)}
+	if name == "" || strings.HasSuffix(name, ".") || strings.HasPrefix(name, ".") || strings.Contains(name, "..") {
+		return &Problem{"is not a host name: it has an empty label (a dot too many)", ""}, true
 	}
 	if len(name) > 253 {
-		return Pattern{}, &Problem{"is not a host name: it has more than 253 characters", ""}
+		return &Problem{"is not a host name: it has more than 253 characters", ""}, false
 	}
 	labels := strings.Count(name, ".") + 1
 	if why := badLabels(name); why != "" {
-		return Pattern{}, &Problem{"is not a host name: " + why, ""}
+		return &Problem{"is not a host name: " + why, ""}, false
 	}
 	switch {
 	case wild && labels < minWild:
-		return Pattern{}, &Problem{"covers a whole top-level domain, which is too broad for an allow list", "name the domains you mean"}
+		return &Problem{"covers a whole top-level domain, which is too broad for an allow list", "name the domains you mean"}, false
 	case !wild && labels < 2 && name != "localhost":
-		return Pattern{}, &Problem{"is not a host name: it has one label; write the full name", ""}
+		return &Problem{"is not a host name: it has one label; write the full name", ""}, false
 	}
-	return Pattern{s}, nil
+	return nil, false
 }
 
 // fixed returns the spelling that was probably meant, when it is a pattern.
 func fixed(s string, minWild int) string {
+	s = strings.TrimSpace(s)
 	if i := strings.Index(s, "://"); i >= 0 {
 		s = s[i+3:]
 	}
@@ -134,11 +148,8 @@ func fixed(s string, minWild int) string {
 	if i := strings.IndexByte(s, ':'); i >= 0 {
 		s = s[:i]
 	}
-	s = strings.ToLower(strings.Trim(s, "."))
-	if s == "" || strings.Contains(s, "://") || strings.ContainsAny(s, "/?#@:") {
-		return ""
-	}
-	if _, problem := parse(s, minWild); problem != nil {
+	s = toASCII(strings.ToLower(strings.Trim(s, ".")))
+	if problem, _ := check(s, minWild); problem != nil {
 		return ""
 	}
 	return s
@@ -158,7 +169,7 @@ func badLabels(name string) string {
 				return "it has an underscore"
 			}
 			if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-') {
-				return "it has the character " + string(rune(c))
+				return "it has the character " + strconv.QuoteRune(rune(c))
 			}
 		}
 		if strings.HasPrefix(label, "xn--") && !decodes(label) {

@@ -37,7 +37,7 @@ func ParseName(arg string) (Name, error) {
 			return bad("it is not UTF-8")
 		}
 	}
-	if scheme, rest, ok := strings.Cut(s, "://"); ok {
+	if scheme, _, ok := strings.Cut(s, "://"); ok {
 		if scheme == "" || strings.ContainsAny(scheme, "/?#@:") {
 			return bad("it has no scheme before ://")
 		}
@@ -45,7 +45,6 @@ func ParseName(arg string) (Name, error) {
 		if err != nil {
 			return bad(urlReason(err))
 		}
-		_ = rest
 		s = u.Host
 		if strings.Contains(s, "%") {
 			return bad("it has a percent escape")
@@ -144,7 +143,11 @@ func canonical(s string) (string, error) {
 	return s, nil
 }
 
+// toASCII returns the xn-- form of a name or wildcard, or "" when it has none. ASCII is left as it is.
 func toASCII(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 }) {
+		return s
+	}
 	name, wild := strings.CutPrefix(s, "*.")
 	ascii, err := idna.Lookup.ToASCII(name)
 	if err != nil {

@@ -37,11 +37,10 @@ const (
 )
 
 var (
-	linux      = []string{"linux"}
-	darwin     = []string{"darwin"}
-	windows    = []string{"windows"}
-	notLinux   = []string{"darwin", "windows"}
-	notWindows = []string{"darwin", "linux"}
+	linux    = []string{"linux"}
+	darwin   = []string{"darwin"}
+	windows  = []string{"windows"}
+	notLinux = []string{"darwin", "windows"}
 )
 
 const sandboxHow = "sandbox.enabled, failIfUnavailable and allowBypass: false"
