@@ -1,10 +1,13 @@
 package host
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/net/publicsuffix"
 )
 
 func TestParsePattern(t *testing.T) {
@@ -117,6 +120,12 @@ func TestParseName(t *testing.T) {
 		{"[::1]:443", "::1"},
 		{"https://[2001:DB8::1]:443/", "2001:db8::1"},
 		{"::ffff:10.1.2.3", "10.1.2.3"},
+		{"https://[::1]/", "::1"},
+		{"https://10.1.2.3:80/", "10.1.2.3"},
+		{"１０.1.2.3", "10.1.2.3"},
+		{"https://x.example:/", "x.example"},
+		{"1.example", "1.example"},
+		{"x.0xyz", "x.0xyz"},
 		{strings.Repeat("a", 63) + ".example", strings.Repeat("a", 63) + ".example"},
 	} {
 		got, err := ParseName(c.in)
@@ -149,6 +158,26 @@ func TestParseName(t *testing.T) {
 		{strings.Repeat("a.", 130) + "example", "253"},
 		{"a!b.example", "'!'"},
 		{"fe80::1%eth0", "percent"},
+		{"https:/github.com", "a URL has //"},
+		{"https:github.com", "not a port"},
+		{"github.com:", "no port"},
+		{"github.com:https", "not a port"},
+		{"github.com:123456", "not a port"},
+		{"git@github.com:acme/repo.git", "not a port"},
+		{"https://github.com:https/", "port"},
+		{"javascript:alert(1)", "not a port"},
+		{"a@b@c.example", "two @"},
+		{"https://a@b@c.example", "two @"},
+		{"[::1]x", "bracket"},
+		{"[x.example]", "bracket"},
+		{"[10.1.2.3]", "bracket"},
+		{"127.1", "four decimal numbers"},
+		{"010.1.2.3", "four decimal numbers"},
+		{"0x7f.1", "four decimal numbers"},
+		{"0x7f000001", "four decimal numbers"},
+		{"2130706433", "four decimal numbers"},
+		{"https://2130706433/", "four decimal numbers"},
+		{"１２７.1", "four decimal numbers"},
 	} {
 		if got, err := ParseName(c.in); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%q: %q, %v; want %q", c.in, got, err, c.says)
@@ -280,7 +309,7 @@ func TestAddresses(t *testing.T) {
 			t.Errorf("%s: %v, %v", s, n, err)
 		}
 	}
-	for _, n := range []Name{"github.com", "1.2.3.example", "a1", "", "256.1.1.1"} {
+	for _, n := range []Name{"github.com", "1.2.3.example", "a1", "", "x.0xyz"} {
 		if n.Literal() {
 			t.Errorf("%q is taken for an address", n)
 		}
@@ -294,18 +323,44 @@ func TestAddresses(t *testing.T) {
 }
 
 func TestSharedSuffix(t *testing.T) {
-	if !slices.IsSorted(sharedSuffixes) || len(slices.Compact(slices.Clone(sharedSuffixes))) != len(sharedSuffixes) {
-		t.Error("the list is not sorted or has an entry twice; it is searched by halves")
+	for _, list := range [][]string{registryLabels, tenantSuffixes, regionSuffixes} {
+		if !slices.IsSorted(list) || len(slices.Compact(slices.Clone(list))) != len(list) {
+			t.Errorf("the list from %s on is not sorted or has an entry twice; it is searched by halves", list[0])
+		}
 	}
-	for _, s := range sharedSuffixes {
+	for _, s := range tenantSuffixes {
 		if _, problem := ParsePattern("*." + s); problem != nil {
 			t.Errorf("%s: %v", s, problem)
 		}
 	}
-	for suffix, want := range map[string]string{"github.io": "multi-tenant", "co.uk": "public", "workers.dev": "multi-tenant", "s3.amazonaws.com": "multi-tenant", "github.com": "", "acme.example": "", "uk": ""} {
+	for suffix, want := range map[string]string{
+		"github.io": "multi-tenant", "workers.dev": "multi-tenant", "s3.amazonaws.com": "multi-tenant", "s3.eu-west-1.amazonaws.com": "multi-tenant",
+		"eu-west-1.elb.amazonaws.com": "multi-tenant", "co.uk": "public", "com.au": "public", "github.com": "", "acme.example": "", "co.example": "", "uk": "", "": "",
+		"acme.github.io": "", "a.co.uk": "", "bucket.s3.eu-west-1.amazonaws.com": "", "s3..amazonaws.com": "",
+	} {
 		if kind, ok := SharedSuffix(suffix); kind != want || ok != (want != "") {
 			t.Errorf("%s: %q, %v; want %q", suffix, kind, ok, want)
 		}
+	}
+}
+
+// TestPublicSuffixList holds that every second level of the public suffix list with one of the registry labels is known.
+func TestPublicSuffixList(t *testing.T) {
+	known := 0
+	for _, l := range registryLabels {
+		for i := range 26 * 26 {
+			s := fmt.Sprintf("%s.%c%c", l, 'a'+i/26, 'a'+i%26)
+			if got, icann := publicsuffix.PublicSuffix("x." + s); !icann || got != s {
+				continue
+			}
+			known++
+			if kind, _ := SharedSuffix(s); kind != "public" {
+				t.Errorf("%s: %q", s, kind)
+			}
+		}
+	}
+	if known < 500 {
+		t.Errorf("the list has %d such levels, which is too few for this test to mean anything", known)
 	}
 }
 
@@ -361,4 +416,14 @@ func FuzzParseName(f *testing.F) {
 			t.Errorf("%q: the pattern of %q does not match it", s, n)
 		}
 	})
+}
+
+func TestMatchDoesNotAllocate(t *testing.T) {
+	ps := patterns(t, universe([]string{"a", "b"}, 2))
+	short, long := NewSet(ps[:3]), NewSet(ps)
+	for _, n := range []Name{"a.b.z", "x.y.a.z", "no.such.host9", "10.1.2.3", "::1"} {
+		if got := testing.AllocsPerRun(100, func() { short.Match(n); long.Match(n) }); got != 0 {
+			t.Errorf("%s: %v allocations", n, got)
+		}
+	}
 }

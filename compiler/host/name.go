@@ -15,15 +15,20 @@ type Name string
 
 // Literal reports whether the name is an IP address.
 func (n Name) Literal() bool {
-	if n == "" || n[len(n)-1] > '9' && strings.IndexByte(string(n), ':') < 0 {
-		return false
+	return strings.IndexByte(string(n), ':') >= 0 || numeric(string(n[strings.LastIndexByte(string(n), '.')+1:]))
+}
+
+// numeric reports whether a host with this last label is an IPv4 address for URL parsers, in whatever notation (WHATWG URL standard, "ends in a number
+// checker", read 2026-11-30).
+func numeric(label string) bool {
+	if hex, ok := strings.CutPrefix(label, "0x"); ok {
+		return strings.Trim(hex, "0123456789abcdef") == ""
 	}
-	_, err := netip.ParseAddr(string(n))
-	return err == nil
+	return label != "" && strings.Trim(label, "0123456789") == ""
 }
 
 // ParseName reads a host name or URL as a person would paste it: user information, port, path and one trailing dot are dropped, case is folded, and a
-// name outside ASCII becomes its xn-- form. Wildcards, blanks, escapes and backslashes are refused.
+// name outside ASCII becomes its xn-- form. Wildcards, blanks, escapes and backslashes are refused, and so is what programs read as different hosts.
 func ParseName(arg string) (Name, error) {
 	s := arg
 	bad := func(why string) (Name, error) { return "", fmt.Errorf("%q is not a host or URL: %s", arg, why) }
@@ -37,7 +42,17 @@ func ParseName(arg string) (Name, error) {
 			return bad("it is not UTF-8")
 		}
 	}
-	if scheme, _, ok := strings.Cut(s, "://"); ok {
+	scheme, authority, isURL := strings.Cut(s, "://")
+	if !isURL {
+		authority = s
+	}
+	if i := strings.IndexAny(authority, "/?#"); i >= 0 {
+		authority = authority[:i]
+	}
+	if strings.Count(authority, "@") > 1 {
+		return bad("it has two @, so its host is not certain")
+	}
+	if isURL {
 		if scheme == "" || strings.ContainsAny(scheme, "/?#@:") {
 			return bad("it has no scheme before ://")
 		}
@@ -49,26 +64,15 @@ func ParseName(arg string) (Name, error) {
 		if strings.Contains(s, "%") {
 			return bad("it has a percent escape")
 		}
-		if h := u.Hostname(); strings.Contains(s, "[") {
-			s = h
-		} else {
-			s = dropPort(s)
+		if strings.HasSuffix(s, ":") {
+			s = s[:len(s)-1] // a URL may leave the number out
 		}
 	} else {
-		if i := strings.IndexAny(s, "/?#"); i >= 0 {
-			s = s[:i]
-		}
-		s = s[strings.LastIndexByte(s, '@')+1:]
-		switch {
-		case strings.HasPrefix(s, "["):
-			end := strings.IndexByte(s, ']')
-			if end < 0 {
-				return bad("a bracket is not closed")
-			}
-			s = s[1:end]
-		case strings.Count(s, ":") == 1:
-			s = dropPort(s)
-		}
+		s = authority[strings.IndexByte(authority, '@')+1:]
+	}
+	s, err := dropPort(s)
+	if err != nil {
+		return bad(err.Error())
 	}
 	if strings.Contains(s, "%") {
 		return bad("it has a percent escape")
@@ -87,14 +91,41 @@ func ParseName(arg string) (Name, error) {
 	if err != nil {
 		return bad(err.Error())
 	}
-	return Name(ascii), nil
+	if !Name(ascii).Literal() {
+		return Name(ascii), nil
+	}
+	ip, err := netip.ParseAddr(ascii)
+	if err != nil {
+		return bad("it ends in a number, which programs read as an IP address; write four decimal numbers")
+	}
+	return Name(ip.String()), nil
 }
 
-func dropPort(s string) string {
-	if i := strings.LastIndexByte(s, ':'); i >= 0 {
-		return s[:i]
+// dropPort returns the host of host:port or of [address]:port. A colon in any other place stays for the address parser.
+func dropPort(s string) (string, error) {
+	host, port, found := s, "", false
+	if rest, ok := strings.CutPrefix(s, "["); ok {
+		var after string
+		if host, after, ok = strings.Cut(rest, "]"); !ok {
+			return "", errors.New("a bracket is not closed")
+		}
+		if port, found = strings.CutPrefix(after, ":"); !found && after != "" {
+			return "", errors.New("there is text after the bracket")
+		}
+		if ip, err := netip.ParseAddr(host); err != nil || !ip.Is6() {
+			return "", errors.New("there is no IPv6 address in the brackets")
+		}
+	} else if strings.Count(s, ":") == 1 {
+		host, port, found = strings.Cut(s, ":")
 	}
-	return s
+	switch {
+	case !found:
+	case port == "":
+		return "", errors.New("there is no port after its colon; a URL has // after its scheme")
+	case len(port) > 5 || strings.Trim(port, "0123456789") != "":
+		return "", fmt.Errorf("%q is not a port", port)
+	}
+	return host, nil
 }
 
 func urlReason(err error) string {
