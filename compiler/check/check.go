@@ -107,6 +107,9 @@ func (c *checker) extends(p *policy.Profile) {
 	for at := p; ; {
 		next := at.Extends.V
 		if next == "" {
+			if len(chain) == effective.MaxDepth+2 {
+				c.add(diag.New(codeExtends, p.Extends.Pos, "extends", "the profile extends more than %d profiles, one over the other", effective.MaxDepth))
+			}
 			return
 		}
 		chain = append(chain, next)
@@ -117,6 +120,9 @@ func (c *checker) extends(p *policy.Profile) {
 			return
 		}
 		seen[next] = true
+		if len(chain) > effective.MaxDepth+2 {
+			return // the profile where the chain became too long is reported
+		}
 		parent := c.Repo.Profile(next)
 		if parent == nil {
 			if at != p {

@@ -28,6 +28,8 @@ type Policy struct {
 	Parent *Policy
 	Own    *policy.Body
 	Doc    *policy.Header
+	// Depth is the number of profiles that this one extends, one over the other.
+	Depth int
 	// Bad is set when a document that contributed has errors: the policy is not rendered.
 	Bad bool
 }
@@ -65,6 +67,9 @@ func (p *Policy) Pin(harness string) *policy.Pin {
 	}
 	return &p.Harnesses[i]
 }
+
+// MaxDepth is how many profiles a profile may extend, one over the other.
+const MaxDepth = 256
 
 // Resolver makes effective policies from a repo. It is not safe for concurrent use until Profiles was called.
 type Resolver struct {
@@ -135,7 +140,12 @@ func (r *Resolver) Profile(name string) *Policy {
 		r.profiles[name] = nil
 		name = p.Extends.V
 	}
-	for _, p := range slices.Backward(chain) {
+	for i, p := range slices.Backward(chain) {
+		if base != nil && base.Depth >= MaxDepth {
+			// Lists grow along a chain, so the work and memory of one without a bound would grow with its square.
+			r.fail(chain[:i+1])
+			return nil
+		}
 		base = r.layer(base, p)
 		r.profiles[p.Name.V] = base
 	}
@@ -153,6 +163,7 @@ func (r *Resolver) layer(parent *Policy, p *policy.Profile) *Policy {
 	base := &r.open
 	if parent != nil {
 		base = parent
+		next.Depth = parent.Depth + 1
 		next.Bad = next.Bad || parent.Bad
 	}
 	r.merge(next, base, &p.Body)
