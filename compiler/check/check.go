@@ -326,6 +326,9 @@ func (c *checker) ringProfile(r *policy.Ring) {
 }
 
 func (c *checker) units() {
+	for _, pos := range c.Resolver.Oversized {
+		c.add(diag.New(codeUnit, pos, "", "this makes a set of more than %d units that apply at once; put the common overlay into one unit", effective.MaxUnits))
+	}
 	for _, u := range c.Repo.Units {
 		for i, name := range u.Rings.Items {
 			if c.Repo.Ring(name.V) == nil {

@@ -54,7 +54,7 @@ var (
 	codeRingProfile = &diag.Code{ID: "HALO1404", Title: "ring whose profile cannot be built", Since: "0.1.0",
 		Text: "A ring names an existing profile that enables at least one harness and pins each to an exact version."}
 	codeUnit = &diag.Code{ID: "HALO1405", Title: "unit that refers to nothing", Since: "0.1.0",
-		Text: "The rings and the parent of a unit exist, and the chain of parents ends."}
+		Text: "The rings and the parent of a unit exist, the chain of parents ends, and at most 64 units apply at once."}
 	codeReference = &diag.Code{ID: "HALO1406", Title: "reference to nothing", Since: "0.1.0",
 		Text: "The document named here does not exist in the repo."}
 	codeRelease = &diag.Code{ID: "HALO1407", Title: "not a release digest", Since: "0.1.0",

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"halos.dev/halo/compiler/diag"
 	"halos.dev/halo/compiler/egress"
 	"halos.dev/halo/compiler/host"
 	"halos.dev/halo/compiler/policy"
@@ -78,6 +79,8 @@ type Resolver struct {
 	profiles map[string]*Policy
 	open     Policy
 	overlaid map[overlayKey]*Policy
+	// Oversized are the places that make sets of more than MaxUnits units, which are not compiled. Targets fills it.
+	Oversized []diag.Pos
 }
 
 type overlayKey struct {

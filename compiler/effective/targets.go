@@ -93,6 +93,9 @@ func (r *Resolver) With(base *Policy, units []*policy.Unit) *Policy {
 	return base
 }
 
+// MaxUnits is how many units may apply at once. The overlays of a set are laid one over the other, so that the work of a set grows with its square.
+const MaxUnits = 64
+
 type unitSet struct {
 	units []*policy.Unit
 	pos   diag.Pos
@@ -116,7 +119,10 @@ func (r *Resolver) sets() []unitSet {
 		units = slices.Compact(units)
 		s := unitSet{units, pos}
 		id := strings.Join(s.names(), "+")
-		if len(units) > 1 && !seen[id] {
+		switch {
+		case len(units) > MaxUnits:
+			r.Oversized = append(r.Oversized, pos)
+		case len(units) > 1 && !seen[id]:
 			seen[id] = true
 			out = append(out, s)
 		}
