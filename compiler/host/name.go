@@ -64,9 +64,8 @@ func ParseName(arg string) (Name, error) {
 		if strings.Contains(s, "%") {
 			return bad("it has a percent escape")
 		}
-		if strings.HasSuffix(s, ":") {
-			s = s[:len(s)-1] // a URL may leave the number out
-		}
+		// A URL may leave the number of the port out.
+		s = strings.TrimSuffix(s, ":")
 	} else {
 		s = authority[strings.IndexByte(authority, '@')+1:]
 	}
