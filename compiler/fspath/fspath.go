@@ -5,6 +5,8 @@ package fspath
 import (
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 )
@@ -59,12 +61,12 @@ func clean(s string) (Path, *Problem) {
 	case s == "":
 		return Path{}, &Problem{"is empty", "write a path or remove the entry"}
 	case strings.TrimSpace(s) != s:
-		return Path{}, &Problem{"begins or ends with a blank", strings.TrimSpace(s)}
+		return Path{}, &Problem{"begins or ends with a blank", "write it without the blank"}
 	case strings.Contains(s, "://"):
 		return Path{}, &Problem{"is a URL, not a path", ""}
 	case strings.Contains(s, `\`):
 		return Path{}, &Problem{"has a backslash: paths are written with /, also for Windows", strings.ReplaceAll(s, `\`, "/")}
-	case len(s) >= 2 && s[1] == ':' && (s[0]|0x20 >= 'a' && s[0]|0x20 <= 'z'):
+	case drive(s):
 		return Path{}, &Problem{"has a drive letter: write an absolute path with / or one in the home (~/)", ""}
 	case strings.ContainsAny(s, "$%`"):
 		return Path{}, &Problem{"has a variable or a command: no harness expands it, so it would match nothing", "write an absolute path or one in the home (~/)"}
@@ -72,11 +74,11 @@ func clean(s string) (Path, *Problem) {
 		return Path{}, &Problem{"names another user's home; write an absolute path or one in the home (~/)", ""}
 	}
 	for _, r := range s {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r <= 0x9f || r == 0xfffd {
-			return Path{}, &Problem{"has control characters", ""}
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == utf8.RuneError {
+			return Path{}, &Problem{"has control or invisible characters", ""}
 		}
 	}
-	p := Path{kind: Relative, glob: strings.ContainsAny(s, globChars)}
+	p := Path{kind: Relative}
 	body := s
 	switch {
 	case s[0] == '/':
@@ -97,19 +99,31 @@ func clean(s string) (Path, *Problem) {
 			}
 			out = out[:len(out)-1]
 		default:
+			if strings.TrimSpace(seg) != seg {
+				return Path{}, &Problem{"has a name that begins or ends with a blank, which some systems drop", "write it without the blank"}
+			}
 			out = append(out, seg)
 		}
 	}
 	p.body = strings.Join(out, "/")
+	p.glob = strings.ContainsAny(p.body, globChars)
 	switch p.kind {
 	case Absolute:
 		p.text = "/" + p.body
 	case Home:
 		p.text = strings.TrimSuffix("~/"+p.body, "/")
 	default:
+		if strings.HasPrefix(p.body, "~") || drive(p.body) {
+			return Path{}, &Problem{"begins with ./ before what reads as a home directory or a drive", "write an absolute path"}
+		}
 		p.text = p.body
 	}
 	return p, nil
+}
+
+// drive reports whether a path begins with a Windows drive letter.
+func drive(s string) bool {
+	return len(s) >= 2 && s[1] == ':' && s[0]|0x20 >= 'a' && s[0]|0x20 <= 'z'
 }
 
 // ParseRoot reads a writable root and refuses every place that must not be writable whatever else the policy says.
@@ -150,10 +164,55 @@ func ParseProtected(s string) (Path, *Problem) {
 	case p.text == "":
 		return Path{}, &Problem{"is the workspace itself", "name what is to be protected, such as .env*"}
 	}
+	for _, seg := range p.Segments() {
+		if !balanced(seg) {
+			return Path{}, &Problem{"has a bracket or brace that is not closed before the next /", "write one entry for each path"}
+		}
+	}
 	return p, nil
 }
 
-// folded is a path as places are compared when the doubtful case must count as the same place: aliases resolved, NFC, case folded.
+// balanced reports whether every [ and { of a path segment is closed in it.
+func balanced(seg string) bool {
+	depth := 0
+	for i := 0; i < len(seg); i++ {
+		switch seg[i] {
+		case '{':
+			depth++
+		case '}':
+			if depth--; depth < 0 {
+				return false
+			}
+		case '[':
+			end := class(seg[i:])
+			if end < 0 {
+				return false
+			}
+			i += end
+		case ']':
+			return false
+		}
+	}
+	return depth == 0
+}
+
+// class returns the index of the ] that closes the [ at the start of s, or -1. A ] right behind the [ or its negation is a member.
+func class(s string) int {
+	from := 1
+	if len(s) > from && (s[from] == '!' || s[from] == '^') {
+		from++
+	}
+	if len(s) > from && s[from] == ']' {
+		from++
+	}
+	if end := strings.IndexByte(s[min(from, len(s)):], ']'); end >= 0 {
+		return from + end
+	}
+	return -1
+}
+
+// folded is a path as places are compared when the doubtful case must count as the same place: aliases resolved, NFC, case folded, without the dots and
+// blanks that Windows drops at the end of a name.
 type folded struct {
 	kind Kind
 	segs []string
@@ -161,8 +220,14 @@ type folded struct {
 
 // fold resolves the aliases under which one directory is known: /private and the data volume of macOS, and the homes of users, which are all ~.
 func fold(p Path) folded {
-	body := strings.ToLower(norm.NFC.String(p.body))
+	// Lower after upper case also folds letters that have two lower-case forms, such as the long s.
+	body := strings.ToLower(strings.ToUpper(norm.NFC.String(p.body)))
 	segs := segments(body)
+	for i, s := range segs {
+		if t := strings.TrimRight(s, ". "); t != "" {
+			segs[i] = t
+		}
+	}
 	if p.kind != Absolute {
 		return folded{p.kind, segs}
 	}
@@ -246,23 +311,37 @@ func Conflicts(root, protected Path) (how string, bad bool) {
 		return "", false
 	}
 	r, p := fold(root), fold(protected)
-	if r.kind != p.kind {
-		// The places ~ can stand for are known to fold; what is left is apart, unless one is above all homes.
-		return "", false
+	if r.kind == p.kind {
+		return overlap(r.segs, p.segs)
 	}
-	n := min(len(r.segs), len(p.segs))
-	for i := range n {
-		if p.segs[i] == "**" {
+	if r.kind == Home && protected.glob {
+		// What ~ can stand for has left only globs in the parent directories of the homes to compare.
+		for _, home := range [][]string{{"users", anyUser}, {"home", anyUser}, {"root"}} {
+			if how, bad := overlap(slices.Concat(home, r.segs), p.segs); bad {
+				return how, bad
+			}
+		}
+	}
+	return "", false
+}
+
+// anyUser stands for the name of a user. No path has it: a blank at the end is refused or folded away.
+const anyUser = " "
+
+// overlap reports whether one path can be at or below the other; protected may have globs.
+func overlap(root, protected []string) (how string, bad bool) {
+	for i := range min(len(root), len(protected)) {
+		if protected[i] == "**" {
 			return "can hold files of", true
 		}
-		if !segmentMatch(p.segs[i], r.segs[i]) {
+		if root[i] != anyUser && !segmentMatch(protected[i], root[i]) {
 			return "", false
 		}
 	}
 	switch {
-	case len(r.segs) == len(p.segs):
+	case len(root) == len(protected):
 		return "is", true
-	case len(r.segs) < len(p.segs):
+	case len(root) < len(protected):
 		return "contains", true
 	}
 	return "is inside", true
@@ -273,21 +352,58 @@ func segmentMatch(pattern, s string) bool {
 	if !strings.ContainsAny(pattern, globChars) {
 		return pattern == s
 	}
-	if open := strings.IndexByte(pattern, '{'); open >= 0 {
-		if end := strings.IndexByte(pattern[open:], '}'); end > 0 {
-			// Alternatives multiply the work; patterns with many of them match more than they should rather than hang.
-			if strings.Count(pattern, "{") > 4 {
+	if open, end := braces(pattern); end > 0 {
+		// Alternatives multiply the work; patterns with many of them match more than they should rather than hang.
+		if strings.Count(pattern, "{") > 4 {
+			return true
+		}
+		for _, alt := range alternatives(pattern[open+1 : end]) {
+			if segmentMatch(pattern[:open]+alt+pattern[end+1:], s) {
 				return true
 			}
-			for alt := range strings.SplitSeq(pattern[open+1:open+end], ",") {
-				if segmentMatch(pattern[:open]+alt+pattern[open+end+1:], s) {
-					return true
-				}
-			}
-			return false
 		}
+		return false
 	}
 	return wildcard([]rune(pattern), []rune(s))
+}
+
+// braces returns the indexes of the first { of a pattern and of the } that closes it; end is 0 when there are none.
+func braces(pattern string) (open, end int) {
+	depth := 0
+	for i := 0; i < len(pattern); i++ {
+		switch pattern[i] {
+		case '[':
+			i += max(class(pattern[i:]), 0)
+		case '{':
+			if depth++; depth == 1 {
+				open = i
+			}
+		case '}':
+			if depth--; depth == 0 {
+				return open, i
+			}
+		}
+	}
+	return 0, 0
+}
+
+// alternatives splits the content of braces at the commas that are in no braces of their own.
+func alternatives(s string) []string {
+	var out []string
+	depth, from := 0, 0
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '{':
+			depth++
+		case '}':
+			depth--
+		case ',':
+			if depth == 0 {
+				out, from = append(out, s[from:i]), i+1
+			}
+		}
+	}
+	return append(out, s[from:])
 }
 
 // wildcard matches with backtracking to the last star only, so the work is at most the product of the lengths.
