@@ -161,7 +161,7 @@ func TestProtectedFilesAreDenied(t *testing.T) {
 // TestPatternsAreOnesTheProgramTakes holds every pattern to the program's own test for unsafe expressions (read in 0.61.0).
 func TestPatternsAreOnesTheProgramTakes(t *testing.T) {
 	nested := regexp.MustCompile(`\([^)]*[*+?{].*\)[*+?{]`)
-	for _, s := range []string{"a*b?c", "{a,b}*", "(x)*", "[a-z]?", "**/x/**/y*", "x)+", "(a*)?b", "[", "{", "{a", "a**b", strings.Repeat("long-name/", 200)} {
+	for _, s := range []string{"a*b?c", "{a,b}*", "(x)*", "[a-z]?", "**/x/**/y*", "x)+", "(a*)?b", "[[]", "[{]", "{a}", "a**b", strings.Repeat("long-name/", 200)} {
 		for _, goos := range policy.OSes {
 			p, problem := fspath.ParseProtected(s)
 			if problem != nil {
