@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"halos.dev/halo/artifacts/sign"
 )
@@ -99,20 +101,20 @@ func (in *Inspection) Text(w io.Writer) error {
 			signed = "by key " + s.Key[:16] + " (not verified; run halo release verify)"
 		}
 	}
-	commit := in.Source.Commit
+	commit := plain(in.Source.Commit)
 	if commit == "" {
 		commit = "none"
 	} else if in.Source.Dirty {
 		commit += " (dirty)"
 	}
 	if _, err := fmt.Fprintf(w, "release   %s\norg       %s\nversion   %s, sequence %d\nissued    %s, expires %s\ncommit    %s\nsigned    %s\nfiles     %d, %d bytes\nwarnings  %d\n",
-		in.Digest, in.Org, in.Version, in.Sequence, in.Issued.Format(time.RFC3339), expires, commit, signed, in.Files, in.Size, in.Warnings); err != nil {
+		in.Digest, plain(in.Org), plain(in.Version), in.Sequence, in.Issued.Format(time.RFC3339), expires, commit, signed, in.Files, in.Size, in.Warnings); err != nil {
 		return err
 	}
 	for _, t := range in.Targets {
-		fmt.Fprintf(w, "\n%s  %s\n", t.ID, t.OS)
+		fmt.Fprintf(w, "\n%s  %s\n", plain(t.ID), plain(t.OS))
 		for _, f := range t.Files {
-			if _, err := fmt.Fprintf(w, "  %-12s %s %s\n", f.Harness, f.Mode, f.Dest); err != nil {
+			if _, err := fmt.Fprintf(w, "  %-12s %s %s\n", plain(f.Harness), plain(f.Mode), plain(f.Dest)); err != nil {
 				return err
 			}
 		}
@@ -121,4 +123,14 @@ func (in *Inspection) Text(w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// plain makes a text of a release that nobody verified safe for a line of a terminal.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
 }

@@ -84,6 +84,9 @@ func (p *program) render(c *cli.Context) error {
 		}
 	}
 	for _, g := range found.Gaps {
+		if c.Bool("quiet") {
+			break
+		}
 		fmt.Fprintf(p.err, "warning[%s] %s: %s\n", compiler.GapCode(g).ID, id, g.Reason)
 	}
 	if out := c.String("out"); out != "" {
@@ -147,6 +150,11 @@ func writeRoot(dir string, files []harness.File) error {
 	root := filepath.Join(dir, "root")
 	if _, err := os.Lstat(root); err == nil {
 		return fmt.Errorf("%s exists already; name another directory", root)
+	}
+	if info, err := os.Lstat(dir); err == nil {
+		if entries, err := os.ReadDir(dir); err != nil || !info.IsDir() || len(entries) > 0 {
+			return fmt.Errorf("%s is not an empty directory; name another one", dir)
+		}
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("%s: %w", dir, cause(err))

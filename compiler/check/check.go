@@ -330,6 +330,9 @@ func (c *checker) units() {
 		c.add(diag.New(codeUnit, pos, "", "this makes a set of more than %d units that apply at once; put the common overlay into one unit", effective.MaxUnits))
 	}
 	for _, u := range c.Repo.Units {
+		if u.Rings.IsSet() && len(u.Rings.Items) == 0 {
+			c.add(diag.New(codeUnit, u.Rings.Pos, "rings", "the unit applies to no ring, so its overlay would never hold").WithHint("remove the key for every ring, or name the rings"))
+		}
 		for i, name := range u.Rings.Items {
 			if c.Repo.Ring(name.V) == nil {
 				d := diag.New(codeUnit, name.Pos, "rings["+strconv.Itoa(i)+"]", "there is no ring %q", name.V)

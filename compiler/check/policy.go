@@ -31,6 +31,12 @@ func (c *checker) own(b *policy.Body, eff *effective.Policy, prefix string) {
 		}
 		c.add(d)
 	}
+	if name := b.Sandbox.Policy; name.IsSet() && c.Repo.Sandbox(name.V) == nil {
+		if eff != nil {
+			eff.Bad = true
+		}
+		c.add(diag.New(codeReference, name.Pos, prefix+"sandbox.policy", "there is no Sandbox document %q", name.V))
+	}
 	c.repeated(b.Egress.AllowedDomains, prefix+"egress.allowedDomains")
 	c.repeated(b.Egress.DeniedDomains, prefix+"egress.deniedDomains")
 	for i, h := range b.Egress.AllowedDomains.Items {

@@ -10,6 +10,7 @@ import (
 
 	"halos.dev/halo/compiler/diag"
 	"halos.dev/halo/compiler/egress"
+	"halos.dev/halo/compiler/fspath"
 	"halos.dev/halo/compiler/host"
 	"halos.dev/halo/compiler/policy"
 	"halos.dev/halo/compiler/source"
@@ -181,6 +182,9 @@ func (r *Resolver) Overlay(base *Policy, u *policy.Unit) *Policy {
 		}
 		next := &Policy{Profile: base.Profile, Units: append(slices.Clip(base.Units), step.Name.V), Parent: base, Own: &step.Overlay, Doc: &step.Header, Bad: base.Bad || step.Bad}
 		r.merge(next, base, &step.Overlay)
+		if len(base.Units) > 0 {
+			r.intersect(next, base)
+		}
 		base = next
 	}
 	return base
@@ -241,6 +245,57 @@ func (r *Resolver) merge(next, base *Policy, own *policy.Body) {
 		rules.Denied = append(rules.Denied, egress.Entry{Pattern: h.Pattern, Field: "egress.deniedDomains", Name: h.Pattern.String(), Pos: h.Pos})
 	}
 	next.Hosts = egress.Compile(rules)
+}
+
+// intersect takes back what the overlay of a second unit would give back of what an earlier one took: overlays merge by replacing lists, and units that apply
+// together allow only what each of them allows, in any order. An overlay by itself is compared with its ring before, so that nothing is hidden here.
+func (r *Resolver) intersect(next, base *Policy) {
+	if rank(next.Sandbox.Mode.V) < rank(base.Sandbox.Mode.V) {
+		next.Sandbox.Mode, next.Sandbox.ModeField = base.Sandbox.Mode, base.Sandbox.ModeField
+	}
+	if base.Permissions.SandboxRequired.V {
+		next.Permissions.SandboxRequired = base.Permissions.SandboxRequired
+	}
+	if next.Own.Sandbox.WritableRoots.IsSet() {
+		next.Sandbox.WritableRoots.Items = narrower(next.Sandbox.WritableRoots.Items, base.Sandbox.WritableRoots.Items,
+			func(a, b policy.FilePath) bool { return fspath.Covers(a.Path, b.Path) }, pathKey)
+	}
+	open, _ := base.Hosts.Default()
+	if open || next.Hosts == base.Hosts {
+		return
+	}
+	rules := next.Hosts.Rules()
+	rules.Default, rules.DefaultPos = "deny", next.Egress.Default.Pos
+	rules.Allowed = narrower(next.Hosts.Allowed(), base.Hosts.Allowed(), func(a, b egress.Entry) bool { return a.Pattern.Covers(b.Pattern) },
+		func(e egress.Entry) host.Pattern { return e.Pattern })
+	if next.Egress.Default.V != "deny" {
+		// Written out, because an empty intersection must not turn the implied default.
+		rules.DefaultPos = next.Doc.Pos
+		next.Egress.Default = source.Str{V: "deny", Pos: next.Doc.Pos}
+	}
+	next.Egress.AllowedDomains.Items, next.Egress.Presets.Items = nil, nil
+	for _, e := range rules.Allowed {
+		if e.Field == "egress.presets" {
+			next.Egress.Presets.Items = union(next.Egress.Presets.Items, []source.Str{{V: e.Name, Pos: e.Pos}}, strKey)
+			continue
+		}
+		next.Egress.AllowedDomains.Items = append(next.Egress.AllowedDomains.Items, policy.Host{Pattern: e.Pattern, Pos: e.Pos})
+	}
+	next.Hosts = egress.Compile(rules)
+}
+
+// narrower returns what two lists both cover: of each pair in which one entry covers the other, the narrower one.
+func narrower[T any, K comparable](a, b []T, covers func(wide, narrow T) bool, key func(T) K) []T {
+	inside := func(xs, of []T) []T {
+		var out []T
+		for _, x := range xs {
+			if slices.ContainsFunc(of, func(y T) bool { return covers(y, x) }) {
+				out = append(out, x)
+			}
+		}
+		return out
+	}
+	return union(inside(a, b), inside(b, a), key)
 }
 
 // Merge returns what a child makes of its parent: scalars and most lists are replaced when the child writes them, the lists that only ever deny or
@@ -375,12 +430,17 @@ func mergePairs(parent, child []source.Pair) []source.Pair {
 		return parent
 	}
 	out := slices.Clone(parent)
+	at := make(map[string]int, len(parent)+len(child))
+	for i, p := range out {
+		at[p.Key.V] = i
+	}
 	for _, p := range child {
-		if i := slices.IndexFunc(out, func(q source.Pair) bool { return q.Key.V == p.Key.V }); i >= 0 {
+		if i, ok := at[p.Key.V]; ok {
 			out[i] = p
-		} else {
-			out = append(out, p)
+			continue
 		}
+		at[p.Key.V] = len(out)
+		out = append(out, p)
 	}
 	return out
 }

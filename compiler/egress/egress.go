@@ -103,6 +103,9 @@ func (p *Policy) Matches(n host.Name) []Match {
 	return out
 }
 
+// Rules returns the rules that the policy was compiled from. The caller must not change the lists.
+func (p *Policy) Rules() Rules { return p.rules }
+
 // Default returns what happens to a host on no list, and whether that was implied rather than written.
 func (p *Policy) Default() (allow, implied bool) { return p.open, p.implied }
 

@@ -231,8 +231,12 @@ func fold(p Path) folded {
 	if p.kind != Absolute {
 		return folded{p.kind, segs}
 	}
-	if has(segs, "system", "volumes", "data") {
+	switch {
+	case has(segs, "system", "volumes", "data"):
 		segs = segs[3:]
+	case len(segs) >= 2 && segs[0] == "volumes":
+		// macOS keeps a link to the root of the start volume there, under the name that its owner gave it.
+		segs = segs[2:]
 	}
 	if len(segs) >= 2 && segs[0] == "private" && (segs[1] == "etc" || segs[1] == "var" || segs[1] == "tmp") {
 		segs = segs[1:]
@@ -272,7 +276,7 @@ var systemTrees = [][]string{{"etc"}, {"usr"}, {"bin"}, {"sbin"}, {"lib"}, {"lib
 var managedDirs = [][]string{
 	{"library", "application support", "claudecode"}, {"library", "application support", "geminicli"}, {"library", "application support", "githubcopilot"},
 	{"library", "application support", "opencode"}, {"library", "application support", "cursor"}, {"library", "managed preferences"}, {"library", "launchdaemons"},
-	{"library", "launchagents"},
+	{"library", "launchagents"}, {"var", "lib", "halo"},
 }
 
 // refusedRoot says why a place cannot be a writable root, or "".

@@ -33,10 +33,17 @@ type Options struct {
 // Load reads a policy repo. It always returns a Repo; what could not be read is in diags.
 func Load(ctx context.Context, fsys fs.FS, opts Options, diags *diag.List) *Repo {
 	repo := &Repo{}
-	if info, err := fs.Stat(fsys, RootFile); err != nil || info.IsDir() {
-		d := diag.New(codeRoot, 0, "", "there is no %s here; run halo in a policy repo or name one with --policy-dir", RootFile)
-		d.File = "."
+	root := func(file, format string, args ...any) {
+		d := diag.New(codeRoot, 0, "", format, args...)
+		d.File = file
 		diags.Add(d)
+	}
+	switch info, err := fs.Lstat(fsys, RootFile); {
+	case err != nil || info.IsDir():
+		root(".", "there is no %s here; run halo in a policy repo or name one with --policy-dir", RootFile)
+		return repo
+	case !info.Mode().IsRegular():
+		root(RootFile, "%s is not a regular file", RootFile)
 		return repo
 	}
 	var in source.Interner
@@ -50,6 +57,9 @@ func Load(ctx context.Context, fsys fs.FS, opts Options, diags *diag.List) *Repo
 		slots.put(doc, visit(doc, &in, out, opts.ReadPack))
 	})
 	assemble(repo, slots.sorted(), diags)
+	if repo.Root == nil && diags.Errors() == 0 {
+		root(RootFile, "%s is empty; write org: and the name of the organization", RootFile)
+	}
 	return repo
 }
 

@@ -46,6 +46,8 @@ var (
 		Text: "The document cannot be used without this key."}
 	codeRange = &diag.Code{ID: "HALO1018", Title: "number out of range", Since: "0.1.0",
 		Text: "The number is outside what the key takes. Infinity and NaN are never accepted."}
+	codeLink = &diag.Code{ID: "HALO1020", Severity: diag.Warning, Title: "link that is not followed", Since: "0.1.0",
+		Text: "Links inside a policy repo are never followed, so policy behind a linked directory is not in force. Put the files into the repo; a link to something else can live in a directory whose name begins with a dot."}
 	codeEmpty = &diag.Code{ID: "HALO1019", Title: "empty text", Since: "0.1.0",
 		Text: "The value is an empty text. Write a value or remove the key or list item."}
 )
@@ -53,5 +55,5 @@ var (
 // Codes lists the codes of this package.
 func Codes() []*diag.Code {
 	return []*diag.Code{codeUnreadable, codeLimit, codeFileType, codeFileName, codeEncoding, codeSyntax, codeStar, codeNotMapping, codeAnchor, codeTag,
-		codeNull, codeRepeated, codeKey, codeType, codeUnknownKey, codeEnum, codeMissing, codeRange, codeEmpty}
+		codeNull, codeRepeated, codeKey, codeType, codeUnknownKey, codeEnum, codeMissing, codeRange, codeEmpty, codeLink}
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"path"
@@ -203,8 +204,11 @@ func walk(fsys fs.FS, opts Options, diags *diag.List) []entry {
 			}
 			return nil
 		}
-		if isYAML(name) {
+		switch {
+		case isYAML(name):
 			add(p, d)
+		case d.Type()&fs.ModeSymlink != 0:
+			diags.Add(fileDiag(codeLink, p, "a symbolic link is not followed; if it leads to policy, put the files here"))
 		}
 		return nil
 	})
@@ -338,7 +342,7 @@ func Decode(index int, name string, data []byte, lim Limits, diags *diag.List, v
 		diags.Add(diag.New(codeEncoding, at(line, col), "", "the file holds %s; save it as UTF-8 text", what))
 		return
 	}
-	if n := estimate(text); n > lim.Items {
+	if n := estimate(text, lim.Items); n > lim.Items {
 		diags.Add(diag.New(codeLimit, at(1, 1), "", "the file may hold about %d YAML items, more than the limit of %d; split it", n, lim.Items))
 		return
 	}
@@ -358,20 +362,14 @@ func Decode(index int, name string, data []byte, lim Limits, diags *diag.List, v
 	}
 }
 
-// nodes decodes all documents. The yaml package reads untrusted input here, so a panic in it becomes an error.
+// nodes decodes all documents to the end of the text: what stands after a document and begins no other is an error, where decoding once would drop it in
+// silence. The yaml package reads untrusted input here, so a panic in it becomes an error.
 func nodes(text []byte) (docs []*Node, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = errors.New("yaml: the decoder failed on this file")
 		}
 	}()
-	if !bytes.Contains(text, []byte("---")) && !bytes.Contains(text, []byte("\n...")) {
-		var n Node
-		if err := yaml.Unmarshal(text, &n); err != nil {
-			return nil, err
-		}
-		return appendRoot(nil, &n), nil
-	}
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	for {
 		var n Node
@@ -396,9 +394,9 @@ func appendRoot(docs []*Node, n *Node) []*Node {
 	return append(docs, root)
 }
 
-// badByte finds the first NUL or invalid UTF-8.
+// badByte finds the first character that no YAML text may hold: invalid UTF-8, NUL, other control characters, a byte order mark inside the text.
 func badByte(text []byte) (line, col int, what string) {
-	if utf8.Valid(text) && bytes.IndexByte(text, 0) < 0 {
+	if utf8.Valid(text) && !bytes.ContainsFunc(text, control) {
 		return 0, 0, ""
 	}
 	line, col = 1, 1
@@ -409,6 +407,8 @@ func badByte(text []byte) (line, col int, what string) {
 			return line, col, "bytes that are not UTF-8"
 		case r == 0:
 			return line, col, "a NUL character"
+		case control(r):
+			return line, col, fmt.Sprintf("the control character %U", r)
 		case r == '\n':
 			line, col = line+1, 1
 		default:
@@ -419,21 +419,49 @@ func badByte(text []byte) (line, col int, what string) {
 	return 0, 0, ""
 }
 
-// estimate is an upper bound on the nodes a text can decode to: every node but the first follows one of these separators.
-func estimate(text []byte) int {
-	if len(text) < 64<<10 {
-		return 0
+// control reports whether YAML forbids a character even in quotes (YAML 1.2.2, section 5.1, without the ones that the yaml package accepts).
+func control(r rune) bool {
+	return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r >= 0x7f && r < 0xa0 && r != 0x85 || r == 0xfeff || r == 0xfffe || r == 0xffff
+}
+
+// estimate is an upper bound on the nodes a text can decode to: each node but the first few is announced by an indicator or a line of its own. When the length
+// alone keeps the text below a limit, that is the answer.
+func estimate(text []byte, limit int) int {
+	if n := 4 + 3*len(text); n <= limit {
+		return n
 	}
-	n := 0
+	n := 4
+	prev := byte('\n')
 	for i, c := range text {
+		next := byte('\n')
+		if i+1 < len(text) {
+			next = text[i+1]
+		}
+		blank := next == ' ' || next == '\t' || next == '\n' || next == '\r'
 		switch c {
-		case '\n', ',', '[', '{':
+		case '\n', '\r', 0x85, 0xa8, 0xa9: // the last three end the line breaks that only YAML knows
 			n++
-		case ':', '?', '-':
-			if i+1 < len(text) && (text[i+1] == ' ' || text[i+1] == '\t') {
+		case ',':
+			n += 2 // a key, and the null of a key without a value
+		case '[', '{':
+			n += 3 // itself, and what a comma announces
+		case '-':
+			if blank {
 				n++
 			}
+		case '?':
+			if blank {
+				n += 2 // a mapping and the null of its value
+			}
+		case ':':
+			if blank || strings.IndexByte(",[]{}", next) >= 0 || strings.IndexByte("\"'}]", prev) >= 0 {
+				n++
+				if prev == ' ' || prev == '\t' || prev == '\n' || prev == '\r' {
+					n++ // the null of a missing key
+				}
+			}
 		}
+		prev = c
 	}
 	return n
 }

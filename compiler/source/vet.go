@@ -220,9 +220,19 @@ func syntaxDiag(index int, text []byte, err error) diag.Diagnostic {
 			}
 		}
 	}
-	alias := strings.Contains(msg, "unknown anchor") || strings.Contains(msg, "alphabetic or numeric character")
-	if alias || strings.Contains(msg, "did not find expected") {
-		if l, c, word := bareStar(text); l > 0 && (alias || l == line || l == line+1) {
+	if strings.Contains(msg, "exceeded max") {
+		return diag.New(codeLimit, diag.NewPos(index, line, 1), "", "the document is nested too deep: %s", msg)
+	}
+	var star func(l int, word string) bool
+	if anchor, ok := strings.CutPrefix(msg, "unknown anchor '"); ok {
+		// This error has no line, but the name.
+		anchor, _, _ = strings.Cut(anchor, "'")
+		star = func(_ int, word string) bool { return word == "*"+anchor }
+	} else if strings.Contains(msg, "did not find expected") {
+		star = func(l int, _ string) bool { return l == line }
+	}
+	if star != nil {
+		if l, c, word := bareStar(text, star); l > 0 {
 			return diag.New(codeStar, diag.NewPos(index, l, c), "", "%s begins with *, which YAML reads as an alias; quote it", word).
 				WithHint("%q", word)
 		}
@@ -230,8 +240,8 @@ func syntaxDiag(index int, text []byte, err error) diag.Diagnostic {
 	return diag.New(codeSyntax, diag.NewPos(index, line, 1), "", "not valid YAML: %s", msg)
 }
 
-// bareStar finds the first unquoted * at the start of a value.
-func bareStar(text []byte) (line, col int, word string) {
+// bareStar finds the first unquoted * at the start of a value that is the one meant.
+func bareStar(text []byte, meant func(line int, word string) bool) (line, col int, word string) {
 	for i, l := range strings.Split(string(text), "\n") {
 		var quoted rune
 		prev := rune(' ')
@@ -245,18 +255,20 @@ func bareStar(text []byte) (line, col int, word string) {
 			if r == '#' && prev == ' ' {
 				break
 			}
-			start := prev == ' ' || prev == '[' || prev == ',' || prev == '\t'
+			start := prev == ' ' || prev == '[' || prev == '{' || prev == ',' || prev == '\t'
 			switch {
 			case (r == '"' || r == '\'') && start:
 				quoted = r
 			case r == '*' && start:
 				before := strings.TrimRight(l[:c], " \t")
-				if before == "" || strings.HasSuffix(before, "-") || strings.HasSuffix(before, ":") || strings.HasSuffix(before, "[") || strings.HasSuffix(before, ",") {
+				if before == "" || strings.HasSuffix(before, "-") || strings.HasSuffix(before, ":") || strings.HasSuffix(before, "[") || strings.HasSuffix(before, "{") || strings.HasSuffix(before, ",") {
 					word := l[c:]
 					if end := strings.IndexAny(word, " ,]}\t\r#"); end > 0 {
 						word = word[:end]
 					}
-					return i + 1, len([]rune(l[:c])) + 1, word
+					if meant(i+1, word) {
+						return i + 1, len([]rune(l[:c])) + 1, word
+					}
 				}
 			}
 			prev = r
