@@ -32,7 +32,8 @@ func (w Witness) String() string {
 
 // Looser reports whether next allows anything that base does not, with a witness. It is sound: when it says no, no request of any binary to any
 // host and port with any method, path and body passes under next and not under base, and no other section of next is weaker. What it cannot
-// compare counts as looser.
+// compare counts as looser. One difference is left out on purpose: a name written out may resolve to a private address, a wildcard may not, so that
+// naming a host of an allowed wildcard would always count.
 func Looser(base, next *Policy) (Witness, bool) {
 	if what := looserSections(base, next); what != "" {
 		return Witness{What: what}, true
@@ -283,8 +284,7 @@ func anyInspected(es []*decideEndpoint) bool {
 	return slices.ContainsFunc(es, func(e *decideEndpoint) bool { return e.protocol != "" })
 }
 
-// looserReach compares what decides where a connection may go once it is allowed. A name written out reaches private addresses, a wildcard
-// does not.
+// looserReach compares what decides where a connection may go once it is allowed.
 func looserReach(base, next []*decideEndpoint) string {
 	some := func(es []*decideEndpoint, f func(*Endpoint) bool) bool {
 		return slices.ContainsFunc(es, func(e *decideEndpoint) bool { return f(e.source) })
@@ -296,15 +296,12 @@ func looserReach(base, next []*decideEndpoint) string {
 		}
 		return ipSet(all)
 	}
-	exact := func(e *Endpoint) bool { return e.Host != "" && !strings.Contains(e.Host, "*") }
 	skip := func(e *Endpoint) bool { return e.skipsTLS() }
 	tcp := func(e *Endpoint) bool { return e.isTCP() }
 	uninspected := func(e *Endpoint) bool { return e.AllowUninspectedCredentials }
 	switch {
 	case ips(base) != ips(next):
 		return fmt.Sprintf("allowed_ips [%s] -> [%s]", ips(base), ips(next))
-	case some(next, exact) && !some(base, exact):
-		return "private addresses: unreachable through a wildcard -> reachable"
 	case some(next, skip) && !some(base, skip):
 		return "tls automatic -> skip"
 	case some(next, tcp) && !some(base, tcp):

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // naiveDecide is an independent reading of how OpenShell decides a REST request or a connection, written for clarity: globs become regular
@@ -141,7 +142,8 @@ func naivePath(s string) (string, bool) {
 	if s == "" {
 		s = "/"
 	}
-	if s[0] != '/' || strings.ContainsAny(s, "#\x00\n") || strings.Contains(strings.ToLower(s), "%2f") {
+	strange := func(r rune) bool { return r < ' ' || r > '~' }
+	if s[0] != '/' || strings.Contains(s, "#") || strings.ContainsFunc(s, strange) || strings.Contains(strings.ToLower(s), "%2f") {
 		return "", false
 	}
 	s, err := url.PathUnescape(s)
@@ -191,7 +193,7 @@ func naiveSelects(pattern, s string) bool {
 	}
 	re := regexp.QuoteMeta(strings.ReplaceAll(pattern, "**/", "\x00"))
 	re = strings.NewReplacer("\x00", "(?:.*)", `\*\*`, ".*", `\*`, ".*", `\?`, ".").Replace(re)
-	return regexp.MustCompile(`(?s)^` + re + `$`).MatchString(s)
+	return naiveRegexp(`(?s)^` + re + `$`).MatchString(s)
 }
 
 // naiveGlob is the rule engine's dialect without braces, classes and escapes.
@@ -216,10 +218,21 @@ func naiveGlob(pattern, sep, s string) bool {
 			re += "(?:" + q + "[^" + q + "]*)*"
 		default:
 			part := regexp.QuoteMeta(p)
-			part = regexp.MustCompile(`(\\\*)+`).ReplaceAllString(part, "[^"+q+"]*")
+			part = naiveRegexp(`(\\\*)+`).ReplaceAllString(part, "[^"+q+"]*")
 			part = strings.ReplaceAll(part, `\?`, "[^"+q+"]")
 			re += glue + part
 		}
 	}
-	return regexp.MustCompile(`(?s)^` + re + `$`).MatchString(s)
+	return naiveRegexp(`(?s)^` + re + `$`).MatchString(s)
+}
+
+var naiveRegexps sync.Map
+
+func naiveRegexp(s string) *regexp.Regexp {
+	if re, ok := naiveRegexps.Load(s); ok {
+		return re.(*regexp.Regexp)
+	}
+	re := regexp.MustCompile(s)
+	naiveRegexps.Store(s, re)
+	return re
 }

@@ -72,7 +72,7 @@ func (fs *findings) strictEndpoint(e *Endpoint) {
 		strict(codeAudit, "enforcement", "write enforce", "enforcement %q is read as audit: violations pass", clip(e.Enforcement))
 	case known && proto != "sql" && e.Enforcement != "enforce":
 		strict(codeAudit, "enforcement", "add enforcement: enforce", "violations on %s are logged and pass, only enforcement: enforce blocks", e.selector())
-	case proto == "sql":
+	case proto == "sql" && !e.enforced():
 		strict(codeAudit, "protocol", "leave protocol out and limit who may connect", "protocol sql is not inspected by any OpenShell yet: every statement passes")
 	}
 	if e.Protocol == "" {
@@ -114,8 +114,8 @@ func (e *Endpoint) deadKeys() []string {
 }
 
 func (fs *findings) strictHost(e *Endpoint) {
-	if strings.TrimSpace(e.Host) == "" {
-		return
+	if strings.TrimSpace(e.Host) == "" || e.isTCP() {
+		return // OpenShell itself is strict about tcp hosts
 	}
 	pos, at := e.At("host"), join(e.Place.Path, "host")
 	host := lower(e.Host)
@@ -175,7 +175,8 @@ func (fs *findings) strictRule(e *Endpoint, proto string, r *L7Rule, deny bool) 
 		effect = "denies"
 	}
 	graphQL := r.OperationType != "" || r.OperationName != "" || len(r.Fields) > 0
-	if proto == "rest" || proto == "websocket" && !graphQL {
+	refused := !deny && !slices.ContainsFunc(e.Rules, L7Rule.says) // as a whole, by OpenShell itself
+	if !refused && (proto == "rest" || proto == "websocket" && !graphQL) {
 		if r.Method == "" {
 			strict(codeNothing, "method", "add method: \"*\" for any", "the rule has no method and %s nothing", effect)
 		}
