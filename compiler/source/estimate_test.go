@@ -40,13 +40,13 @@ func bounds(t *testing.T, text string) int {
 
 // TestEstimate holds the bound on nodes to texts made of everything that announces a node, alone and a hundred times over.
 func TestEstimate(t *testing.T) {
-	for _, unit := range []string{"a,", "a: b,", "\"a\":b,", "[a:b],", "[\"a\":b],", "{a},", "{\"a\":1},", "? a,", ":,", "a:,", "'a':,", "[]:a,", "{}:a,", "{? },", "[? a],", "[: a],"} {
+	for _, unit := range []string{"a,", "a: b,", "\"a\":b,", "[a:b],", "[\"a\":b],", "{a},", "{\"a\":1},", "? a,", ":,", "a:,", "'a':,", "[]:a,", "{}:a,", "{? },", "[? a],", "[: a],", "&e :a,"} {
 		for _, wrap := range []string{"[%]", "{%}", "x: [%]"} {
 			bounds(t, strings.Replace(wrap, "%", strings.Repeat(unit, 100), 1))
 		}
 	}
 	for _, unit := range []string{"a:\n", "- a\n", "- a: b\n", "- - a: b\n", "? a\n", "? a\n: b\n", "? - a\n", ": a\n", ": - a\n", ": : a\n", "? ? a\n", "? ? ? a\n", "-\n", "- - - -\n", "---\n", "--- a\n", "---\n...\n", "a:\r",
-		"- a\u2028", "- a\u0085", "- ? a\n", "- : a\n", "- [a:, b:]\n", "a: {b: [c, d]}\n", "- ? - ? - a\n", "- |\n  a\n", "- &x a\n", "- !t a\n"} {
+		"- a\u2028", "- a\u0085", "- ? a\n", "- : a\n", "- [a:, b:]\n", "a: {b: [c, d]}\n", "- ? - ? - a\n", "a:\u2028", "&e a:\u0085", "- |\n  a\n", "- &x a\n", "- !t a\n"} {
 		bounds(t, strings.Repeat(unit, 100))
 	}
 	tokens := []string{"a", "b", "\"c\"", "'d'", ":", ": ", ", ", ",", "[", "]", "{", "}", "- ", "? ", "\n", "\n", "\n  ", " ", "---\n", "...\n", "\r", "\u2028", "&e ", "*e", "!t ", "#f\n", "|\n  g\n"}

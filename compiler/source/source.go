@@ -431,34 +431,35 @@ func estimate(text []byte, limit int) int {
 		return n
 	}
 	n := 4
+	// Beyond blanks, an indicator may touch flow indicators, quotes, and line breaks that only YAML knows.
+	plain := func(c byte) bool { return c > ' ' && c < 0x7f && strings.IndexByte(",[]{}\"'", c) < 0 }
 	prev := byte('\n')
 	for i, c := range text {
 		next := byte('\n')
 		if i+1 < len(text) {
 			next = text[i+1]
 		}
-		blank := next == ' ' || next == '\t' || next == '\n' || next == '\r'
 		switch c {
-		case '\n', '\r', 0x85, 0xa8, 0xa9: // the last three end the line breaks that only YAML knows
+		case '\n', '\r', 0x85, 0xa8, 0xa9: // the last three end U+0085, U+2028 and U+2029
 			n++
 		case ',':
 			n += 2 // a key, and the null of a key without a value
 		case '[', '{':
 			n += 3 // itself, and what a comma announces
 		case '-':
-			if blank {
+			if !plain(next) {
 				n++
 			}
 		case '?':
-			if blank {
-				n += 2 // a mapping and the null of its value
+			if !plain(next) {
+				n += 2 // a mapping, and the null of its value
 			}
 		case ':':
-			if blank || strings.IndexByte(",[]{}", next) >= 0 || strings.IndexByte("\"'}]", prev) >= 0 {
+			if !plain(prev) {
+				n++ // the null of a missing key
+			}
+			if !plain(prev) || !plain(next) {
 				n++
-				if prev == ' ' || prev == '\t' || prev == '\n' || prev == '\r' {
-					n++ // the null of a missing key
-				}
 			}
 		}
 		prev = c
