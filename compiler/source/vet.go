@@ -34,7 +34,7 @@ func (v *vetter) add(code *diag.Code, n *Node, format string, args ...any) {
 }
 
 func (v *vetter) node(n *Node, depth int) bool {
-	if depth > v.lim.Depth {
+	if depth > v.lim.Depth && n.Kind != yaml.ScalarNode && n.Kind != yaml.AliasNode {
 		v.add(codeLimit, n, "the document is nested more than %d levels deep, the limit", v.lim.Depth)
 		return false
 	}
