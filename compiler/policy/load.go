@@ -90,8 +90,12 @@ func packFiles(fsys fs.FS) []string {
 	}
 	var out []string
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), ".") && e.IsDir() {
+		switch {
+		case strings.HasPrefix(e.Name(), "."):
+		case e.IsDir():
 			out = append(out, "packs/"+e.Name()+"/pack.yaml")
+		case e.Type()&fs.ModeSymlink != 0:
+			out = append(out, "packs/"+e.Name()) // refused by name, rather than missing in silence
 		}
 	}
 	return out

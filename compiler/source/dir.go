@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // Dir returns the file system of a directory, which may itself be reached through a link. Inside it no link is followed: opening one is an error. It costs one
@@ -63,11 +65,18 @@ func (d dirFS) ReadLink(name string) (string, error) {
 	return "", &fs.PathError{Op: "readlink", Path: name, Err: errors.ErrUnsupported}
 }
 
-// ReadDir lists a directory in order of names.
+// ReadDir lists a directory in order of names. A link to a directory is none.
 func (d dirFS) ReadDir(name string) ([]fs.DirEntry, error) {
 	full, err := d.full("readdir", name)
 	if err != nil {
 		return nil, err
 	}
-	return os.ReadDir(full)
+	f, err := os.OpenFile(full, os.O_RDONLY|noFollow, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	entries, err := f.ReadDir(-1)
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, err
 }

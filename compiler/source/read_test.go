@@ -206,6 +206,9 @@ func TestDir(t *testing.T) {
 				t.Errorf("%s: %s is readable", dir, name)
 			}
 		}
+		if entries, err := fs.ReadDir(fsys, "linked"); err == nil {
+			t.Errorf("%s: a linked directory has %v", dir, entries)
+		}
 		if info, err := fs.Lstat(fsys, "linked.yaml"); err != nil || info.Mode()&fs.ModeSymlink == 0 {
 			t.Errorf("%v, %v", info, err)
 		}
