@@ -76,7 +76,7 @@ var sandboxFields = []source.Field[Body]{
 var serverFields = []source.Field[Server]{
 	name("name", func(s *Server) *source.Str { return &s.Name }),
 	url("url", func(s *Server) *source.Str { return &s.URL }, "https"),
-	list("command", func(s *Server) *source.Strs { return &s.Command }),
+	{Name: "command", Read: func(d *decoder, n *node, s *Server) { s.Command = d.Strings(n) }}, // an argument may be empty
 	pairs("headers", func(s *Server) *[]source.Pair { return &s.Headers }),
 }
 
@@ -88,7 +88,7 @@ var mcpFields = []source.Field[MCP]{
 			source.Map(d, c, serverFields, &s)
 			if source.IsMapping(c) {
 				d.Require(c, "name", s.Name.IsSet())
-				if s.URL.IsSet() == (len(s.Command.Items) > 0) && (source.Get(c, "url") != nil) == (source.Get(c, "command") != nil) {
+				if (source.Get(c, "url") != nil) == (source.Get(c, "command") != nil) || s.Command.IsSet() && len(s.Command.Items) == 0 {
 					x := d.Report(codeServer, c, "an MCP server needs exactly one of url (https) and command")
 					d.Diags.Add(*x)
 				}

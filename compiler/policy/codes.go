@@ -28,7 +28,7 @@ var (
 		Text:   "What a harness file may hold depends on the version that reads it, so every harness is pinned to one exact semantic version.",
 		Before: `version: ">=2.1"`, After: "version: 2.1.332"}
 	codeURL = &diag.Code{ID: "HALO1111", Title: "not an absolute URL", Since: "0.1.0",
-		Text: "The value must be an absolute URL with a host; several harnesses drop a value without a scheme in silence."}
+		Text: "The value must be an absolute URL with a host, and without user information, which is a secret; several harnesses drop a value without a scheme in silence."}
 	codeHarness = &diag.Code{ID: "HALO1112", Title: "unknown harness", Since: "0.1.0",
 		Text: "Harness ids are claude-code, codex, copilot-cli, gemini-cli, opencode and cursor-cli."}
 	codeServer = &diag.Code{ID: "HALO1113", Title: "MCP server without exactly one of url and command", Since: "0.1.0",

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	neturl "net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,7 +28,7 @@ func boolean[T any](name string, at func(*T) *source.Bool) source.Field[T] {
 }
 
 func list[T any](name string, at func(*T) *source.Strs) source.Field[T] {
-	return source.Field[T]{Name: name, Read: func(d *decoder, n *node, t *T) { *at(t) = d.Strings(n) }}
+	return source.Field[T]{Name: name, Read: func(d *decoder, n *node, t *T) { *at(t) = d.Texts(n) }}
 }
 
 func enum[T any](name string, at func(*T) *source.Str, words ...string) source.Field[T] {
@@ -203,11 +204,11 @@ func exactVersion(s string) bool {
 	return true
 }
 
-// httpsURL reads an absolute URL with one of the schemes.
+// absoluteURL reads an absolute URL with one of the schemes.
 func absoluteURL(d *decoder, n *node, schemes ...string) source.Str {
 	s := d.Text(n)
 	if s.IsSet() && !validURL(s.V, schemes) {
-		x := d.Report(codeURL, n, "%s is not an absolute %s URL with a host", strconv.Quote(s.V), strings.Join(schemes, " or "))
+		x := d.Report(codeURL, n, "%s is not an absolute %s URL with a host and without user information", strconv.Quote(s.V), strings.Join(schemes, " or "))
 		d.Diags.Add(*x)
 		return source.Str{}
 	}
@@ -218,9 +219,18 @@ func url[T any](key string, at func(*T) *source.Str, schemes ...string) source.F
 	return source.Field[T]{Name: key, Read: func(d *decoder, n *node, t *T) { *at(t) = absoluteURL(d, n, schemes...) }}
 }
 
+// validURL reports whether a text is an absolute URL that every program reads alike: a known scheme, one certain host, no user information.
 func validURL(s string, schemes []string) bool {
-	scheme, rest, ok := strings.Cut(s, "://")
-	return ok && slices.Contains(schemes, scheme) && rest != "" && !strings.ContainsAny(s, " \t\r\n\\\"<>") && rest[0] != '/' && rest[0] != ':' && rest[0] != '?' && rest[0] != '#'
+	scheme, _, ok := strings.Cut(s, "://")
+	if !ok || !slices.Contains(schemes, scheme) || strings.ContainsAny(s, " \t\r\n\\\"<>`") {
+		return false
+	}
+	u, err := neturl.Parse(s)
+	if err != nil || u.User != nil {
+		return false
+	}
+	_, err = host.ParseName(s)
+	return err == nil
 }
 
 func pairs[T any](key string, at func(*T) *[]source.Pair) source.Field[T] {

@@ -202,17 +202,18 @@ func version(d *source.Decoder, root *source.Node, must bool) {
 		}
 		return
 	}
-	if !source.IsScalar(n) && !source.IsMapping(n) {
-		return
-	}
 	d.Enter("apiVersion")
 	defer d.Leave()
-	switch n.Value {
+	v := d.String(n)
+	if !v.IsSet() {
+		return
+	}
+	switch v.V {
 	case "halos.dev/v1":
 	case "halos.dev/v1alpha1":
 		d.Diags.Add(*d.Report(codeOldVersion, n, "apiVersion halos.dev/v1alpha1 is old; write halos.dev/v1"))
 	default:
-		x := d.Report(codeAPIVersion, n, "unknown apiVersion %s", strconv.Quote(n.Value))
+		x := d.Report(codeAPIVersion, n, "unknown apiVersion %s", strconv.Quote(v.V))
 		x.Hint = "write apiVersion: halos.dev/v1"
 		d.Diags.Add(*x)
 	}

@@ -22,6 +22,10 @@ func (q *Question) needless(name string, data []byte) bool {
 	if PackName(name) != "" {
 		return true
 	}
+	if bytes.IndexByte(data, '\\') >= 0 {
+		// An escape can spell a key in another way.
+		return false
+	}
 	kinds := 0
 	for rest := data; ; {
 		i := bytes.Index(rest, []byte("kind"))

@@ -293,14 +293,19 @@ func (d *Decoder) Enum(n *Node, words ...string) Str {
 	return Str{}
 }
 
-// Strings reads a list of texts.
-func (d *Decoder) Strings(n *Node) Strs {
+// Strings reads a list of texts, of which each may be empty.
+func (d *Decoder) Strings(n *Node) Strs { return d.list(n, d.String) }
+
+// Texts reads a list of texts that must not be empty.
+func (d *Decoder) Texts(n *Node) Strs { return d.list(n, d.Text) }
+
+func (d *Decoder) list(n *Node, item func(*Node) Str) Strs {
 	var l Strs
 	if n.Kind == yaml.SequenceNode {
 		l.Items = make([]Str, 0, len(n.Content))
 	}
 	l.Pos = Seq(d, n, func(_ int, c *Node) {
-		if s := d.String(c); s.IsSet() {
+		if s := item(c); s.IsSet() {
 			l.Items = append(l.Items, s)
 		}
 	})
