@@ -248,7 +248,7 @@ func (r *Resolver) merge(next, base *Policy, own *policy.Body) {
 }
 
 // intersect takes back what the overlay of a second unit would give back of what an earlier one took: overlays merge by replacing lists, and units that apply
-// together allow only what each of them allows, in any order. An overlay by itself is compared with its ring before, so that nothing is hidden here.
+// together allow only what each of them allows by itself, in any order. An overlay by itself is compared with its ring before, so that nothing is hidden here.
 func (r *Resolver) intersect(next, base *Policy) {
 	if rank(next.Sandbox.Mode.V) < rank(base.Sandbox.Mode.V) {
 		next.Sandbox.Mode, next.Sandbox.ModeField = base.Sandbox.Mode, base.Sandbox.ModeField
@@ -260,19 +260,34 @@ func (r *Resolver) intersect(next, base *Policy) {
 		next.Sandbox.WritableRoots.Items = narrower(next.Sandbox.WritableRoots.Items, base.Sandbox.WritableRoots.Items,
 			func(a, b policy.FilePath) bool { return fspath.Covers(a.Path, b.Path) }, pathKey)
 	}
-	open, _ := base.Hosts.Default()
-	if open || next.Hosts == base.Hosts {
+	if !next.Own.Egress.Written() {
 		return
 	}
+	ring := base
+	for len(ring.Units) > 0 {
+		ring = ring.Parent
+	}
+	var alone Policy
+	r.merge(&alone, ring, next.Own)
+	baseOpen, _ := base.Hosts.Default()
+	aloneOpen, _ := alone.Hosts.Default()
 	rules := next.Hosts.Rules()
-	rules.Default, rules.DefaultPos = "deny", next.Egress.Default.Pos
-	rules.Allowed = narrower(next.Hosts.Allowed(), base.Hosts.Allowed(), func(a, b egress.Entry) bool { return a.Pattern.Covers(b.Pattern) },
-		func(e egress.Entry) host.Pattern { return e.Pattern })
+	switch {
+	case baseOpen && aloneOpen:
+		return
+	case baseOpen:
+		rules.Allowed = alone.Hosts.Allowed()
+	case aloneOpen:
+		rules.Allowed = base.Hosts.Allowed()
+	default:
+		rules.Allowed = narrower(alone.Hosts.Allowed(), base.Hosts.Allowed(), func(a, b egress.Entry) bool { return a.Pattern.Covers(b.Pattern) },
+			func(e egress.Entry) host.Pattern { return e.Pattern })
+	}
 	if next.Egress.Default.V != "deny" {
 		// Written out, because an empty intersection must not turn the implied default.
-		rules.DefaultPos = next.Doc.Pos
 		next.Egress.Default = source.Str{V: "deny", Pos: next.Doc.Pos}
 	}
+	rules.Default, rules.DefaultPos = "deny", next.Egress.Default.Pos
 	next.Egress.AllowedDomains.Items, next.Egress.Presets.Items = nil, nil
 	for _, e := range rules.Allowed {
 		if e.Field == "egress.presets" {

@@ -1,6 +1,7 @@
 package effective
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -52,16 +53,19 @@ func looserEgress(base, next *Policy, add func(Loosening)) {
 		add(l)
 	}
 	if !baseAllow && !nextAllow {
-		set := base.Hosts.AllowSet()
+		set, deny := base.Hosts.AllowSet(), next.Hosts.DenySet()
 		var reported string
 		for _, e := range next.Hosts.Allowed() {
 			if _, ok := set.Covers(e.Pattern); ok || e.Field == "egress.presets" && e.Name == reported {
 				continue
 			}
+			if _, ok := deny.Covers(e.Pattern); ok {
+				continue // the entry never allows anything
+			}
 			if e.Field == "egress.presets" {
 				reported = e.Name
 			}
-			add(Loosening{Field: e.Field, Entry: e.Name, Pos: e.Pos, Base: base.Egress.AllowedDomains.Pos, Witness: hostWitness(uncovered(e.Pattern, set)),
+			add(Loosening{Field: e.Field, Entry: e.Name, Pos: e.Pos, Base: base.Egress.AllowedDomains.Pos, Witness: hostWitness(uncovered(e.Pattern, set, deny)),
 				Message: fmt.Sprintf("%s %s allows hosts that were denied", e.Field, e.Name)})
 		}
 	}
@@ -70,7 +74,7 @@ func looserEgress(base, next *Policy, add func(Loosening)) {
 		if _, ok := set.Covers(e.Pattern); ok {
 			continue
 		}
-		h := uncovered(e.Pattern, set)
+		h := uncovered(e.Pattern, set, nil)
 		w := fmt.Sprintf("host %s: no longer on the denied list", h)
 		if next.Hosts.Decide(h).Allow {
 			w = hostWitness(h)
@@ -94,31 +98,42 @@ func emptied(p *Policy) (string, diag.Pos) {
 	return "egress.default", 0
 }
 
-// unlisted returns a host that base denies by default and next allows.
+// unlisted returns a host that base denies by default and next allows. There is one: no list covers all top-level domains.
 func unlisted(base, next *Policy) host.Name {
-	for _, h := range []host.Name{"example.com", "example.org", "example.net", "unlisted.example"} {
-		if !base.Hosts.Decide(h).Allow && next.Hosts.Decide(h).Allow {
+	free := func(h host.Name) bool { return !base.Hosts.Decide(h).Allow && next.Hosts.Decide(h).Allow }
+	for _, h := range []host.Name{"example.com", "example.org", "example.net"} {
+		if free(h) {
 			return h
 		}
 	}
-	for i := range 1 << 16 {
-		h := host.Name(fmt.Sprintf("h%d.unlisted.example", i))
-		if !base.Hosts.Decide(h).Allow && next.Hosts.Decide(h).Allow {
+	for i := 0; ; i++ {
+		h := host.Name("unlisted.example")
+		if i > 0 {
+			h = host.Name(fmt.Sprintf("unlisted.x%d", i))
+		}
+		if free(h) || i > base.Hosts.AllowSet().Len()+next.Hosts.DenySet().Len() {
 			return h
 		}
 	}
-	return "unlisted.example"
 }
 
-// uncovered returns a host that p matches and no entry of the set does. There is one whenever no single entry covers p: finitely many other entries
+// uncovered returns a host that p matches and no entry of the sets does. There is one whenever no single entry covers p: finitely many other entries
 // cannot exhaust the subdomains of a wildcard.
-func uncovered(p host.Pattern, set *host.Set) host.Name {
+func uncovered(p host.Pattern, a, b *host.Set) host.Name {
 	h := p.Example()
 	if !p.Wildcard() {
 		return h
 	}
+	tries := a.Len()
+	if b != nil {
+		tries += b.Len()
+	}
 	for i := 0; ; i++ {
-		if _, hit := set.Match(h); !hit || i > set.Len() {
+		_, hit := a.Match(h)
+		if !hit && b != nil {
+			_, hit = b.Match(h)
+		}
+		if !hit || i > tries {
 			return h
 		}
 		h = host.Name(fmt.Sprintf("x%d.%s", i, p.Suffix()))
@@ -143,17 +158,13 @@ func looserSandbox(base, next *Policy, add func(Loosening)) {
 			}
 		}
 	}
-	if rank(n.Mode.V) < rank(b.Mode.V) {
-		to := n.Mode.V
-		if to == "" {
-			to = "not set"
-		}
+	if from, to := base.Mode(), next.Mode(); rank(to) < rank(from) {
 		field := n.ModeField
 		if field == "" {
 			field = "sandbox.mode"
 		}
-		add(Loosening{Field: field, Entry: n.Mode.V, Pos: n.Mode.Pos, Base: b.Mode.Pos, Witness: fmt.Sprintf("sandbox mode: %s -> %s", b.Mode.V, to),
-			Message: fmt.Sprintf("the sandbox mode goes from %s to %s", b.Mode.V, to)})
+		add(Loosening{Field: field, Entry: n.Mode.V, Pos: n.Mode.Pos, Base: b.Mode.Pos, Witness: fmt.Sprintf("sandbox mode: %s -> %s", from, to),
+			Message: fmt.Sprintf("the sandbox mode goes from %s to %s", from, to)})
 	}
 }
 
@@ -197,12 +208,9 @@ func looserLocks(base, next *Policy, add func(Loosening)) {
 func looserPermissions(base, next *Policy, add func(Loosening)) {
 	b, n := &base.Permissions, &next.Permissions
 	if modeRank(n.Mode.V) > modeRank(b.Mode.V) {
-		from := b.Mode.V
-		if from == "" {
-			from = "default"
-		}
-		add(Loosening{Field: "permissions.mode", Entry: n.Mode.V, Pos: n.Mode.Pos, Base: b.Mode.Pos, Witness: fmt.Sprintf("permission mode: %s -> %s", from, n.Mode.V),
-			Message: fmt.Sprintf("the permission mode goes from %s to %s", from, n.Mode.V)})
+		from, to := cmp.Or(b.Mode.V, "default"), cmp.Or(n.Mode.V, "default")
+		add(Loosening{Field: "permissions.mode", Entry: n.Mode.V, Pos: n.Mode.Pos, Base: b.Mode.Pos, Witness: fmt.Sprintf("permission mode: %s -> %s", from, to),
+			Message: fmt.Sprintf("the permission mode goes from %s to %s", from, to)})
 	}
 	added := func(field string, b, n source.Strs, what string) {
 		for _, s := range missing(n, b) {
