@@ -387,11 +387,11 @@ func TestQuestion(t *testing.T) {
 		{tests + "---\napiVersion: halos.dev/v1\nkind:\n  Profile\nname: y\n", nil, true, true},
 	} {
 		m := fstest.MapFS{RootFile: {Data: []byte(root)}, "x.yaml": {Data: []byte(c.text)}}
-		r, ds := loadFS(t, m, &Question{Units: c.units})
+		r, _ := loadFS(t, m, &Question{Units: c.units})
 		if got := len(r.Documents) > 1; got != c.read {
 			t.Errorf("%q is read: %v", c.text, got)
 		}
-		if r, ds = loadFS(t, m, nil); len(ds) > 0 || len(r.Documents) < 2 {
+		if r, ds := loadFS(t, m, nil); len(ds) > 0 || len(r.Documents) < 2 {
 			t.Errorf("%q: %s", c.text, lines(r, ds))
 		}
 	}
