@@ -161,13 +161,17 @@ func (c *checker) widens(p *policy.Profile, eff *effective.Policy, l effective.L
 	if !pos.IsValid() {
 		pos = p.Name.Pos
 	}
-	permitted := false
+	rings, permitted := 0, 0
 	for _, t := range c.Targets {
-		if len(t.Units) == 0 && t.Ring.Profile.V == p.Name.V {
-			permitted = c.permitted(t, nil, l) || permitted
+		if len(t.Units) > 0 || t.Ring.Profile.V != p.Name.V {
+			continue
+		}
+		rings++
+		if c.permitted(t, nil, l) {
+			permitted++
 		}
 	}
-	if permitted {
+	if rings > 0 && permitted == rings {
 		return
 	}
 	d := diag.New(codeWidens, pos, c.indexed(pos, l), "the profile is wider than its parent %s: %s (%s)", p.Extends.V, l.Message, l.Witness)
