@@ -165,18 +165,25 @@ const (
 	someWorkspace = "/home/user/workspace"
 )
 
-// Path decides whether sandboxed commands and file tools may see a path: absolute, below ~/, or relative to the workspace.
-func (c *Compiled) Path(p *effective.Policy, path string) PathDecision {
-	full := path
-	if !strings.HasPrefix(path, "/") && !strings.HasPrefix(path, "~") {
-		full = someWorkspace + "/" + path
+// Path decides whether sandboxed commands and file tools may see a path: absolute, below ~/, or relative to the workspace. The home of any user is ~. The error
+// says why a path cannot be asked about.
+func (c *Compiled) Path(p *effective.Policy, path string) (PathDecision, error) {
+	q, problem := fspath.ParseQuery(path)
+	if problem != nil {
+		return PathDecision{}, fmt.Errorf("path %q %s", path, problem.Reason)
 	}
-	for _, q := range p.Sandbox.ProtectedPaths.Items {
-		if fspath.Matches(q.Path, full, someWorkspace, someHome) {
-			return PathDecision{false, "sandbox.protectedPaths " + q.Path.String(), q.Pos}
+	full, home := q.String(), someHome
+	if q.Kind() == fspath.Relative {
+		full = someWorkspace + "/" + full
+	} else if h, ok := fspath.HomeOf(q); ok {
+		home = h
+	}
+	for _, f := range p.Sandbox.ProtectedPaths.Items {
+		if fspath.Matches(f.Path, full, someWorkspace, home) {
+			return PathDecision{false, "sandbox.protectedPaths " + f.Path.String(), f.Pos}, nil
 		}
 	}
-	return PathDecision{Allow: true, Rule: "sandbox.protectedPaths none"}
+	return PathDecision{Allow: true, Rule: "sandbox.protectedPaths none"}, nil
 }
 
 // Recheck reads the files of a rendering back with the harness's strict reader.

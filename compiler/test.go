@@ -62,9 +62,15 @@ func (c *Compiled) RunTests() ([]Outcome, error) {
 				}
 				targets[key] = target
 			}
+			if t.Sandbox.IsSet() || t.Port.IsSet() {
+				return nil, fmt.Errorf("%s tests[%d]: it asks about a sandbox, which this version of halo cannot answer", doc.ID(), i)
+			}
 			o := Outcome{Document: doc.ID(), Test: t, Target: target.ID}
 			if t.Path.IsSet() {
-				d := c.Path(target.Policy, t.Path.V)
+				d, err := c.Path(target.Policy, t.Path.V)
+				if err != nil {
+					return nil, fmt.Errorf("%s tests[%d]: %w", doc.ID(), i, err)
+				}
 				o.Answer, o.Rule = answer(d.Allow), d.Rule
 			} else {
 				e, err := c.Egress(target, t.OS.V, t.Host.V, nil)

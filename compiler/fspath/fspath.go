@@ -148,6 +148,25 @@ func ParseRoot(s string) (Path, *Problem) {
 
 func firstGlob(s string) string { return s[strings.IndexAny(s, globChars):][:1] }
 
+// ParseQuery reads one path that is asked about.
+func ParseQuery(s string) (Path, *Problem) {
+	p, problem := clean(s)
+	if problem == nil && p.glob {
+		return Path{}, &Problem{"has a glob character (" + firstGlob(p.text) + "): ask about one path", ""}
+	}
+	return p, problem
+}
+
+// HomeOf returns the home directory that an absolute path is in, as the path spells it.
+func HomeOf(p Path) (home string, ok bool) {
+	f := fold(p)
+	if p.kind != Absolute || f.kind != Home {
+		return "", false
+	}
+	segs := p.Segments()
+	return "/" + strings.Join(segs[:len(segs)-len(f.segs)], "/"), true
+}
+
 // ParseProtected reads a protected path: absolute, below ~/, or a glob relative to the workspace.
 func ParseProtected(s string) (Path, *Problem) {
 	if strings.Contains("/"+s+"/", "/../") && !strings.HasPrefix(s, "/") && !strings.HasPrefix(s, "~") {

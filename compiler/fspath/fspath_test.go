@@ -386,6 +386,26 @@ func TestSpellings(t *testing.T) {
 	}
 }
 
+func TestHomeOf(t *testing.T) {
+	for in, want := range map[string]string{
+		"/Users/alice/.ssh/id": "/Users/alice", "/users/Alice": "/users/Alice", "/home/bob/x": "/home/bob", "/root/.ssh": "/root", "/private/var/root/x": "/private/var/root",
+		"/System/Volumes/Data/Users/a/b": "/System/Volumes/Data/Users/a", "/opt/x": "", "/home": "", "~/x": "", "x/y": "",
+	} {
+		p, problem := ParseQuery(in)
+		if problem != nil {
+			t.Fatal(in, problem)
+		}
+		if got, ok := HomeOf(p); got != want || ok != (want != "") {
+			t.Errorf("%s is in the home %q, want %q", in, got, want)
+		}
+	}
+	for _, in := range []string{"", "*.pem", "~bob/x", `C:\x`, "$HOME/x", "~/../x"} {
+		if p, problem := ParseQuery(in); problem == nil {
+			t.Errorf("%q can be asked about as %q", in, p)
+		}
+	}
+}
+
 func TestConfigDir(t *testing.T) {
 	for in, want := range map[string]bool{
 		"~/.claude": true, "~/.claude/x": true, "~/.CLAUDE": true, "~/.config": true, "~/.config/opencode/x": true, "~/Library": true, "~/Library/LaunchAgents": true, "/Users/alice/.zshrc": true,

@@ -76,7 +76,7 @@ var sandboxFields = []source.Field[Body]{
 var serverFields = []source.Field[Server]{
 	name("name", func(s *Server) *source.Str { return &s.Name }),
 	url("url", func(s *Server) *source.Str { return &s.URL }, "https"),
-	{Name: "command", Read: func(d *decoder, n *node, s *Server) { s.Command = d.Strings(n) }}, // an argument may be empty
+	list("command", func(s *Server) *source.Strs { return &s.Command }),
 	pairs("headers", func(s *Server) *[]source.Pair { return &s.Headers }),
 }
 
