@@ -3,6 +3,7 @@ package compiler
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -466,5 +467,84 @@ func BenchmarkCompile(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestRandomPolicies renders policies made of every field at random, with values that are awkward in JSON, TOML and shells, for versions across the tables. What
+// is read back must hold: a finding there is a defect of a renderer.
+func TestRandomPolicies(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(17, 18))
+	one := func(from ...string) string { return from[rnd.IntN(len(from))] }
+	some := func(from ...string) string {
+		var out []string
+		for _, s := range from {
+			if rnd.IntN(3) == 0 {
+				out = append(out, fmt.Sprintf("%q", s))
+			}
+		}
+		return "[" + strings.Join(out, ", ") + "]"
+	}
+	awkward := []string{"plain", `it's "quoted"`, `back\slash`, "new\nline", "tab\there", "${VAR}", "ünï¢ode", "<&>", "'''", `"""`, "# no comment", "~/x", "a=b", "[x]", "{y}", "*", "\u2028", "𝄞"}
+	bools := []string{"true", "false"}
+	clean := 0
+	for range 250 {
+		var lines []string
+		section := func(name string, keys ...string) {
+			var kept []string
+			for _, k := range keys {
+				if rnd.IntN(2) == 0 {
+					kept = append(kept, k)
+				}
+			}
+			if len(kept) > 0 {
+				lines = append(lines, name+": {"+strings.Join(kept, ", ")+"}")
+			}
+		}
+		// A JSON text is a YAML text in quotes.
+		quoted := func(s string) string {
+			b, _ := json.Marshal(s)
+			return string(b)
+		}
+		section("permissions", "mode: "+one("plan", "default", "acceptEdits", "auto"), "allow: "+some("Read", "Bash(git status:*)", "WebFetch(domain:a.example)"), "ask: "+some("Bash", "Edit(src/**)"),
+			"deny: "+some("Bash(curl:*)", "WebSearch", "Read(./secrets/**)", "mcp__evil", "Write"), "sandboxRequired: "+one(bools...))
+		section("sandbox", "mode: "+one("workspace-write", "read-only"), "protectedPaths: "+some("~/.ssh", ".env*", "/opt/keys", "secrets/**", "**/*.{pem,key}", "it's", "a b", "[ab]x", "{a,{b,c}}", "ü"))
+		section("egress", "allowedDomains: "+one("[ai.acme.example]", "[ai.acme.example, '*.corp.example']", "['*.acme.example', x.example]"), "presets: "+some("vcs", "package-registries", "model-providers"),
+			"deniedDomains: "+some("pastebin.com", "*.pastebin.com", "*.zip"))
+		section("mcp", "managedOnly: "+one(bools...), "servers: [{name: a, url: 'https://x.example/mcp', headers: {Authorization: 'Bearer ${T}'}}, {name: b.c, command: [b, "+quoted(one(awkward...))+"]}]", "denied: "+some("evil", "b.c"))
+		section("hooks", "managedOnly: true", "items: [{event: "+one(policy.HookEvents...)+", matcher: "+quoted(one(awkward...))+", command: "+quoted(one(awkward...))+"}]")
+		section("models", "default: sonnet", "allowed: "+some("sonnet", "haiku"), "enforce: "+one(bools...))
+		section("env", "A: "+quoted(one(awkward...)), "B_C: "+quoted(one(awkward...)))
+		if rnd.IntN(2) == 0 {
+			lines = append(lines, "instructions: "+quoted(one(awkward...)+one(awkward...)))
+		}
+		text := strings.Replace(scaffold, "permissions: {disableBypass: true}\n", "", 1)
+		text = strings.Replace(text, "claude-code: 2.1.332, codex: 0.171.0, copilot-cli: 1.0.102, gemini-cli: 0.61.0, opencode: 1.18.33", fmt.Sprintf("claude-code: %s, codex: %s, copilot-cli: %s, gemini-cli: %s, opencode: %s",
+			one("2.1.332", "2.1.100", "2.0.50", "1.0.100", "3.0.0"), one("0.171.0", "0.138.0", "0.120.0", "0.99.0", "0.77.0", "1.0.0"), one("1.0.102", "1.0.93", "1.0.92", "0.9.0"), one("0.61.0", "0.36.0", "0.20.0", "0.1.0"), one("1.18.33", "1.2.0", "1.0.0")), 1)
+		// Every ring locks bypass; the section of permissions above may not say so.
+		body := strings.Join(lines, "\n") + "\n"
+		if strings.Contains(body, "permissions: {") {
+			body = strings.Replace(body, "permissions: {", "permissions: {disableBypass: true, ", 1)
+		} else {
+			body += "permissions: {disableBypass: true}\n"
+		}
+		m := fstest.MapFS{"halos.yaml": {Data: []byte("org: acme\n")}, "x.yaml": {Data: []byte(text + body)}}
+		var diags diag.List
+		Compile(t.Context(), Input{FS: m, Now: now}, &diags)
+		for _, d := range diags.Sorted() {
+			if d.Code == codeRecheck || d.Code == codeRenderedSecret {
+				t.Errorf("%s\n%s", d.Message, body)
+			}
+		}
+		if diags.Errors() == 0 {
+			clean++
+		} else if strings.Contains(errorsOf(diags.Sorted()), "HALO1006") {
+			t.Fatalf("%s\n%s", errorsOf(diags.Sorted()), body)
+		}
+		if t.Failed() {
+			return
+		}
+	}
+	if clean < 60 {
+		t.Errorf("only %d of the policies are without an error: the test says little", clean)
 	}
 }
