@@ -94,6 +94,8 @@ func (p *program) app() *cli.App {
 		Suggest:         false,
 		ExitErrHandler:  func(*cli.Context, error) {},
 		OnUsageError:    func(_ *cli.Context, err error, _ bool) error { return err },
+		// A script whose command came out empty must not pass.
+		Action: func(*cli.Context) error { return errors.New("name a command; halo help lists them") },
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "policy-dir", Usage: "the policy repo `DIR` (default: the nearest parent directory with a halos.yaml)"},
 			&cli.StringFlag{Name: "output", Value: "text", Usage: "output `FORM`: text or json; some commands add sarif, github, junit, markdown"},

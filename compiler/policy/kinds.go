@@ -14,7 +14,7 @@ import (
 
 const notHere = "this version of halo does not support it; see docs/guides/scope.md"
 
-const simpleMode = "simple mode is not supported by this version of halo; write Gateway, Profile and Ring documents (halo help documents)"
+const simpleMode = "simple mode is not supported by this version of halo; write Gateway, Profile and Ring documents; see docs/guides/scope.md"
 
 var identityFields = []source.Field[Identity]{
 	url("issuer", func(i *Identity) *source.Str { return &i.Issuer }, "https"),

@@ -152,7 +152,7 @@ func TestRefused(t *testing.T) {
 		{"halos.yaml=apiVersion: halos.dev/v1", "halos.yaml:1:1 HALO1017 org: required key \"org\" is missing ()"},
 		{"halos.yaml=kind: Profile\norg: a", "halos.yaml:1:7 HALO1107 : halos.yaml is of kind Profile, want Halos ()"},
 		{"halos.yaml=org: a\n---\norg: b\n---\norg: c", "halos.yaml:3:1 HALO1107 : halos.yaml holds 3 documents, want exactly one ()"},
-		{"halos.yaml=org: a\nsafety: strict", "halos.yaml:2:1 HALO1015 safety: key \"safety\" is not supported here (simple mode is not supported by this version of halo; write Gateway, Profile and Ring documents (halo help documents))"},
+		{"halos.yaml=org: a\nsafety: strict", "halos.yaml:2:1 HALO1015 safety: key \"safety\" is not supported here (simple mode is not supported by this version of halo; write Gateway, Profile and Ring documents; see docs/guides/scope.md)"},
 		{"halos.yaml=org: a\nselfService: {}", "halos.yaml:2:1 HALO1015 selfService: key \"selfService\" is not supported here (this version of halo does not support it; see docs/guides/scope.md)"},
 		{"halos.yaml=org: a\nlifetime: 90", "halos.yaml:2:11 HALO1014 lifetime: found the number 90, want a text (put it in quotes: \"90\")"},
 		{"halos.yaml=org: a\nlifetime: 0d", "halos.yaml:2:11 HALO1116 lifetime: \"0d\" is not a lifetime (write a number of days, weeks or hours: 90d, 12w, 72h)"},
