@@ -20,11 +20,13 @@ var (
 	codePartial = &diag.Code{ID: "HALO1704", Severity: diag.Warning, Title: "gap: held with a limit", Since: "0.1.0",
 		Text: "The harness enforces the concept, but not in every case the policy names. The message says which part is not covered."}
 	codeOldVersion = &diag.Code{ID: "HALO1705", Severity: diag.Warning, Title: "pin older than the tables", Since: "0.1.0",
-		Text: "Nothing is known about what this version of the harness does with managed settings. Pin a newer one."}
+		Text:   "Nothing is known about what this version of the harness does with managed settings. Pin a newer one.",
+		Before: "harnesses: {claude-code: {version: 0.2.1}}", After: "harnesses: {claude-code: {version: 2.1.332}}"}
 	codeNewVersion = &diag.Code{ID: "HALO1706", Severity: diag.Warning, Title: "pin newer than the tables", Since: "0.1.0",
 		Text: "This version of the harness came out after the tables of this halo were checked. It is rendered for as the newest known version; watch its release notes, and update halo."}
 	codeRequired = &diag.Code{ID: "HALO1707", Title: "requirement not met", Since: "0.1.0",
-		Text: "The policy requires a concept to reach a grade on a harness, and at the pinned version it does not. Pin a version that holds it, take the harness out of the profile, or lower the requirement on purpose."}
+		Text:   "The policy requires a concept to reach a grade on a harness, and at the pinned version it does not. Pin a version that holds it, take the harness out of the profile, or lower the requirement on purpose.",
+		Before: "require:\n  - {concept: egress, harness: opencode, grade: enforced}", After: "require:\n  - {concept: egress, harness: codex, os: [linux], grade: enforced}"}
 	codeRecheck = &diag.Code{ID: "HALO1801", Title: "rendered file does not hold", Since: "0.1.0",
 		Text: "After rendering, every file is read again with a strict reader of its format and compared with the policy. This file would be ignored in part, or says something else than the policy. That is a defect of halo: please report it."}
 	codePackSize = &diag.Code{ID: "HALO2001", Title: "pack too large", Since: "0.1.0",

@@ -11,9 +11,11 @@ import (
 
 var (
 	codeAckRefused = &diag.Code{ID: "HALO2390", Severity: diag.Error, Title: "acknowledgement of what cannot be acknowledged", Since: "0.1.0",
-		Text: "Only warnings are acknowledged, by a code that exists and a path below the repo. An error is fixed, or permitted by an Exception document when it is a loosening."}
+		Text:   "Only warnings are acknowledged, by a code that exists and a path below the repo. An error is fixed, or permitted by an Exception document when it is a loosening.",
+		Before: "acknowledge:\n  - {code: HALO1203, path: policy.yaml, why: known, until: 2027-01-31}", After: "acknowledge:\n  - {code: HALO1210, path: policy.yaml, why: the subdomains are ours, until: 2027-01-31}"}
 	codeAckExpired = &diag.Code{ID: "HALO2391", Severity: diag.Warning, Title: "acknowledgement has expired", Since: "0.1.0",
-		Text: "The acknowledgement is past its date, so that the warnings count again. Fix them, or decide again and give a new date."}
+		Text:   "The acknowledgement is past its date, so that the warnings count again. Fix them, or decide again and give a new date.",
+		Before: "acknowledge:\n  - {code: HALO1210, path: policy.yaml, why: the subdomains are ours, until: 2020-01-31}", After: "acknowledge:\n  - {code: HALO1210, path: policy.yaml, why: the subdomains are ours, until: 2027-01-31}"}
 	codeAckUnused = &diag.Code{ID: "HALO2392", Severity: diag.Warning, Title: "acknowledgement of nothing", Since: "0.1.0",
 		Text: "No warning has this code at this path. Remove the acknowledgement: it would hide a later one."}
 )

@@ -28,7 +28,8 @@ var emptyRing = Rule{
 var farPins = Rule{
 	Code: &diag.Code{ID: "HALO2305", Severity: diag.Warning, Title: "pins of a harness far apart", Since: "0.1.0",
 		Text: "Two rings pin versions of one harness that differ in the first number, or by many minor versions. What is proven in the early ring says little about the late one: their files may " +
-			"hold different things. Move the older pin up."},
+			"hold different things. Move the older pin up.",
+		Before: "harnesses: {claude-code: {version: 1.0.20}}", After: "harnesses: {claude-code: {version: 2.1.332}}"},
 	Find: func(p *Pass) {
 		type seen struct {
 			ring *policy.Ring

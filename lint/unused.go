@@ -4,7 +4,8 @@ import "halos.dev/halo/compiler/diag"
 
 var unusedDocument = Rule{
 	Code: &diag.Code{ID: "HALO2303", Severity: diag.Warning, Title: "document that nothing uses", Since: "0.1.0",
-		Text: "No ring leads to this profile, no policy names this preset, or no Sandbox document names this pack. It reads as if it were in force and is not. Use it or remove it."},
+		Text:   "No ring leads to this profile, no policy names this preset, or no Sandbox document names this pack. It reads as if it were in force and is not. Use it or remove it.",
+		Before: "kind: Preset\nname: acme-internal\nhosts: [docs.acme.example]", After: "egress: {presets: [acme-internal]}"},
 	Find: func(p *Pass) {
 		used := map[string]bool{}
 		presets := map[string]bool{}

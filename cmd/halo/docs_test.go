@@ -25,23 +25,41 @@ func TestReference(t *testing.T) {
 	if err := coverage.Builtin(all.Harnesses()).Markdown(&matrix, "Coverage"); err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{
+	pages := map[string]string{
 		"coverage.md":        matrix.String(),
-		"reference/codes.md": codesMarkdown(codes()),
+		"reference/codes.md": codesIndex(codes()),
 		"reference/cli.md":   cliMarkdown((&program{}).app()),
-	} {
-		file := filepath.Join("..", "..", "docs", filepath.FromSlash(name))
+	}
+	for _, c := range codes() {
+		pages["rules/"+c.ID+".md"] = codeMarkdown(c)
+	}
+	docs := filepath.Join("..", "..", "docs")
+	for name, want := range pages {
+		file := filepath.Join(docs, filepath.FromSlash(name))
 		if *update {
+			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+				t.Fatal(err)
+			}
 			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
-		got, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
+		if got, err := os.ReadFile(file); err != nil || string(got) != want {
+			t.Errorf("docs/%s is not what the program says; run go generate ./cmd/halo (%v)", name, err)
 		}
-		if string(got) != want {
-			t.Errorf("docs/%s is not what the program says; run go test ./cmd/halo -update", name)
+	}
+	rules, err := os.ReadDir(filepath.Join(docs, "rules"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range rules {
+		if pages["rules/"+f.Name()] != "" {
+			continue
+		}
+		if !*update {
+			t.Errorf("docs/rules/%s is the page of no code; run go generate ./cmd/halo", f.Name())
+		} else if err := os.Remove(filepath.Join(docs, "rules", f.Name())); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
@@ -61,10 +79,27 @@ func TestCodes(t *testing.T) {
 			t.Errorf("code %s: a title has no final period, a text has one", c.ID)
 		}
 	}
+	for _, c := range codes() {
+		// What policy says wrongly can be shown right; what is wrong with a file, a clock or a device cannot.
+		if shown := c.ID >= "HALO1100" && c.ID < "HALO1700" || c.ID >= "HALO2300" && c.ID < "HALO2400"; shown && c.After == "" && !slices.Contains(withoutExample, c.ID) {
+			t.Errorf("code %s does not show what to write instead", c.ID)
+		}
+		for _, example := range []string{c.Before, c.After} {
+			if strings.TrimSpace(example) != example {
+				t.Errorf("code %s: an example has space around it", c.ID)
+			}
+		}
+		if c.Before != "" && c.Before == c.After {
+			t.Errorf("code %s: before and after are the same", c.ID)
+		}
+	}
 	if !slices.IsSortedFunc(codes(), func(a, b *diag.Code) int { return strings.Compare(a.ID, b.ID) }) {
 		t.Error("codes are not in order")
 	}
 }
+
+// withoutExample are codes about policy that are put right by removing something or by a date.
+var withoutExample = []string{"HALO1604", "HALO1605", "HALO2307", "HALO2392"}
 
 // cliMarkdown is the reference page of the commands.
 func cliMarkdown(app *cli.App) string {

@@ -2,6 +2,8 @@
 // answer to an exit status.
 package main
 
+//go:generate go test . -run TestReference -count=1 -update
+
 import (
 	"context"
 	"errors"

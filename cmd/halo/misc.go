@@ -95,18 +95,37 @@ type codeJSON struct {
 
 func indent(s string) string { return "    " + strings.ReplaceAll(s, "\n", "\n    ") }
 
-// codesMarkdown is the reference page of all codes.
+// codesMarkdown prints codes one after the other.
 func codesMarkdown(codes []*diag.Code) string {
 	var b strings.Builder
-	b.WriteString("# Diagnostic codes\n\nEvery finding of halo carries one of these codes. `halo explain-code CODE` prints the same text.\n")
+	b.WriteString("# Diagnostic codes\n")
 	for _, x := range codes {
-		fmt.Fprintf(&b, "\n## %s\n\n**%s** (%s, since %s). %s\n", x.ID, x.Title, x.Severity, x.Since, x.Text)
-		if x.Before != "" {
-			fmt.Fprintf(&b, "\nInstead of:\n\n```yaml\n%s\n```\n", x.Before)
-		}
-		if x.After != "" {
-			fmt.Fprintf(&b, "\nWrite:\n\n```yaml\n%s\n```\n", x.After)
-		}
+		b.WriteString("\n#")
+		b.WriteString(codeMarkdown(x))
+	}
+	return b.String()
+}
+
+// codeMarkdown is the reference page of one code.
+func codeMarkdown(x *diag.Code) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s: %s\n\nSeverity: %s. Since %s.\n\n%s\n", x.ID, x.Title, x.Severity, x.Since, x.Text)
+	if x.Before != "" {
+		fmt.Fprintf(&b, "\nInstead of:\n\n```yaml\n%s\n```\n", x.Before)
+	}
+	if x.After != "" {
+		fmt.Fprintf(&b, "\nWrite:\n\n```yaml\n%s\n```\n", x.After)
+	}
+	return b.String()
+}
+
+// codesIndex is the reference page that leads to the page of every code.
+func codesIndex(codes []*diag.Code) string {
+	var b strings.Builder
+	b.WriteString("# Diagnostic codes\n\nEvery finding of halo carries one of these codes. `halo explain-code CODE` prints the text of its page. A code is never reused.\n\n" +
+		"| code | severity | finding |\n| --- | --- | --- |\n")
+	for _, x := range codes {
+		fmt.Fprintf(&b, "| [%s](../rules/%s.md) | %s | %s |\n", x.ID, x.ID, x.Severity, x.Title)
 	}
 	return b.String()
 }

@@ -14,17 +14,20 @@ var (
 	codeEncoding = &diag.Code{ID: "HALO1005", Title: "not UTF-8 text", Since: "0.1.0",
 		Text: "Policy files are UTF-8 without NUL characters. A byte order mark is accepted. PowerShell 5.1 writes UTF-16 by default: save the file as UTF-8."}
 	codeSyntax = &diag.Code{ID: "HALO1006", Title: "not valid YAML", Since: "0.1.0",
-		Text: "The YAML parser cannot read the file. The line is where the parser gave up; the cause is often the line before (an open quote or bracket, a tab, wrong indentation)."}
+		Text:   "The YAML parser cannot read the file. The line is where the parser gave up; the cause is often the line before (an open quote or bracket, a tab, wrong indentation).",
+		Before: "allowedDomains: [github.com", After: "allowedDomains: [github.com]"}
 	codeStar = &diag.Code{ID: "HALO1007", Title: "wildcard without quotes", Since: "0.1.0",
 		Text:   "In YAML a bare * begins an alias. Put host wildcards in quotes.",
 		Before: "allowedDomains: [*.example.com]", After: `allowedDomains: ["*.example.com"]`}
 	codeNotMapping = &diag.Code{ID: "HALO1008", Title: "document is not a mapping", Since: "0.1.0",
-		Text: "Every policy document is a mapping with apiVersion, kind and name."}
+		Text:   "Every policy document is a mapping with apiVersion, kind and name.",
+		Before: "- github.com", After: "apiVersion: halos.dev/v1\nkind: Preset\nname: code\nhosts: [github.com]"}
 	codeAnchor = &diag.Code{ID: "HALO1009", Title: "anchor, alias or merge key", Since: "0.1.0",
 		Text:   "Anchors, aliases and merge keys make a value depend on a place the reviewer does not see. Write the value out; to share policy between profiles use extends.",
 		Before: "protectedPaths: &p [\"~/.ssh\"]", After: "protectedPaths: [\"~/.ssh\"]"}
 	codeTag = &diag.Code{ID: "HALO1010", Title: "explicit YAML tag", Since: "0.1.0",
-		Text: "A tag such as !!binary changes what a value is without changing how it reads. Write the plain value."}
+		Text:   "A tag such as !!binary changes what a value is without changing how it reads. Write the plain value.",
+		Before: "org: !!str acme", After: "org: acme"}
 	codeNull = &diag.Code{ID: "HALO1011", Title: "null value", Since: "0.1.0",
 		Text:   "A key with nothing behind the colon, a bare ~ and null all mean \"no value\". YAML libraries drop such values and list items in silence, so that a policy protects less than it reads. Remove the key to inherit, write [] for an empty list, and quote a path such as \"~\".",
 		Before: "deniedDomains:", After: "deniedDomains: []"}
@@ -32,7 +35,8 @@ var (
 		Text:   "Most loaders keep the last of two equal keys, so that the first list is gone without a word. Merge the two.",
 		Before: "deniedDomains: [pastebin.com]\ndeniedDomains: [transfer.sh]", After: "deniedDomains: [pastebin.com, transfer.sh]"}
 	codeKey = &diag.Code{ID: "HALO1013", Title: "key is not a word", Since: "0.1.0",
-		Text: "Keys are plain words; a list, a mapping or null cannot be a key."}
+		Text:   "Keys are plain words; a list, a mapping or null cannot be a key.",
+		Before: "env: {[a]: x}", After: "env: {A: x}"}
 	codeType = &diag.Code{ID: "HALO1014", Title: "wrong type", Since: "0.1.0",
 		Text:   "The value has another type than the key takes. Booleans are true and false (not yes, on or \"true\"), lists are lists even for one item, numbers are not quoted.",
 		Before: "deniedDomains: pastebin.com", After: "deniedDomains: [pastebin.com]"}
@@ -43,13 +47,16 @@ var (
 		Text:   "The key takes one of a few words, in lower case, exactly.",
 		Before: "default: Deny", After: "default: deny"}
 	codeMissing = &diag.Code{ID: "HALO1017", Title: "required key is missing", Since: "0.1.0",
-		Text: "The document cannot be used without this key."}
+		Text:   "The document cannot be used without this key.",
+		Before: "apiVersion: halos.dev/v1\nkind: Ring\nname: ga\norder: 3\nmembership: {default: true}", After: "apiVersion: halos.dev/v1\nkind: Ring\nname: ga\norder: 3\nprofile: base\nmembership: {default: true}"}
 	codeRange = &diag.Code{ID: "HALO1018", Title: "number out of range", Since: "0.1.0",
-		Text: "The number is outside what the key takes. Infinity and NaN are never accepted."}
+		Text:   "The number is outside what the key takes. Infinity and NaN are never accepted.",
+		Before: "port: 70000", After: "port: 443"}
 	codeLink = &diag.Code{ID: "HALO1020", Severity: diag.Warning, Title: "link that is not followed", Since: "0.1.0",
 		Text: "Links inside a policy repo are never followed, so policy behind a linked directory is not in force. Put the files into the repo; a link to something else can live in a directory whose name begins with a dot."}
 	codeEmpty = &diag.Code{ID: "HALO1019", Title: "empty text", Since: "0.1.0",
-		Text: "The value is an empty text. Write a value or remove the key or list item."}
+		Text:   "The value is an empty text. Write a value or remove the key or list item.",
+		Before: "instructions: \"\"", After: "instructions: Ask before you push."}
 )
 
 // Codes lists the codes of this package.
