@@ -55,6 +55,7 @@ func (fs *findings) ambiguities(p *Policy) {
 					"%s %s and %s %s can name the same host and port and disagree on %s", first.rule.Slug, first.ep.selector(), second.rule.Slug, second.ep.selector(),
 					strings.Join(conflicts, ", "))
 				f := &(*fs)[len(*fs)-1]
+				f.Origin = second.rule.Origin
 				f.Diagnostic = f.WithRelated(first.ep.Pos, "the other endpoint")
 			}
 		}

@@ -6,12 +6,15 @@ import (
 )
 
 func benchInput() Input {
-	in := Input{Agent: Host{Text: "claude"}, Provider: Host{Text: "vertexai"}, Egress: &Egress{Permit: hosts("*.googleapis.com", "github.com", "api.github.com", "platform.claude.com", "raw.githubusercontent.com")}}
+	in := Input{Agent: Host{Text: "claude"}, Provider: Host{Text: "vertexai"}}
+	var allowed, denied []Host
 	for i := range 100 {
-		in.Egress.Allowed = append(in.Egress.Allowed, Host{Text: fmt.Sprintf("*.team%d.example.com", i)}, Host{Text: fmt.Sprintf("team%d.example.com", i)})
-		in.Egress.Denied = append(in.Egress.Denied, Host{Text: fmt.Sprintf("secret.team%d.example.com", i)}, Host{Text: fmt.Sprintf("*.paste%d.example.org", i)})
+		allowed = append(allowed, Host{Text: fmt.Sprintf("*.team%d.example.com", i)}, Host{Text: fmt.Sprintf("team%d.example.com", i)})
+		denied = append(denied, Host{Text: fmt.Sprintf("secret.team%d.example.com", i)}, Host{Text: fmt.Sprintf("*.paste%d.example.org", i)})
 		in.Hosts = append(in.Hosts, Host{Text: fmt.Sprintf("team%d.example.com", i)})
 	}
+	in.Egress = &Egress{Policy: resolved("deny", allowed, denied),
+		Permit: hosts("*.googleapis.com", "github.com", "api.github.com", "platform.claude.com", "raw.githubusercontent.com")}
 	return in
 }
 

@@ -15,7 +15,7 @@ func Check(p *Policy) []Finding {
 	fs.process(p.Process)
 	fs.filesystem(p.Filesystem)
 	for i := range p.Rules {
-		r := &p.Rules[i]
+		r, before := &p.Rules[i], len(fs)
 		if strings.HasPrefix(r.Slug, "_provider_") {
 			fs.refuse([]Kind{KindGateway}, codeGateway, r.At(""), r.Place.Path, "choose another slug", "slug %q starts with _provider_, which the gateway keeps for the rules of attached providers", clip(r.Slug))
 		}
@@ -25,6 +25,7 @@ func Check(p *Policy) []Finding {
 			fs.endpointKeys(e)
 			fs.endpointRules(e)
 		}
+		fs.from(before, r.Origin)
 	}
 	fs.middlewares(p)
 	fs.ambiguities(p)

@@ -89,6 +89,8 @@ var (
 		Text: "A host of a built-in source is denied by the profile's egress policy and was left out. Allow it in the profile, or name it under permit."}
 	codeGap = &diag.Code{ID: "HALO2253", Severity: diag.Warning, Title: "OpenShell cannot hold the egress policy exactly", Since: "0.1.0",
 		Text: "What the profile says about a host has no exact form in policy.yaml. The written policy is never looser; the finding says where it is stricter or how the denial is held."}
+	codeReadBack = &diag.Code{ID: "HALO2254", Title: "policy.yaml does not read back", Since: "0.1.0",
+		Text: "After writing, halo reads policy.yaml again and compares. A difference is a fault of halo: please report it with the policy."}
 )
 
 // Codes lists the codes of this package.
@@ -96,5 +98,5 @@ func Codes() []*diag.Code {
 	return []*diag.Code{codeParse, codeRepeated, codeIdentity, codePath, codeHost, codeEndpoint, codeL7, codeL7Rule, codeSigning, codeMiddleware,
 		codeAmbiguity, codeGateway, codeNoEffect, codeAudit, codeDead, codeNothing, codePattern, codeValue, codeName, codeAllowedIPs, codeBothPorts,
 		codeMiss, codeSlug, codeReplace, codeAgent, codeBaseURL, codeWorkspace, codeWorkspaceHost, codeWorkspaceDrop, codeSection, codeDenied,
-		codePermit, codeRemoved, codeGap}
+		codePermit, codeRemoved, codeGap, codeReadBack}
 }

@@ -23,6 +23,8 @@ type Input struct {
 	Replace []Host
 	// Egress is the target's egress policy; nil composes without one.
 	Egress *Egress
+	// At is the place of what asked for the policy, for findings about the built-in base and about the policy as a whole. Its Text is not used.
+	At Host
 }
 
 // Fragment is a policy document of the repo.
@@ -61,7 +63,7 @@ func Compose(in Input) *Composed {
 		sources = append(sources, s)
 	}
 	if hasAgent {
-		sources = append(sources, source{"the built-in agent " + a.id, true, []Rule{{Slug: a.slug, Name: a.name, Endpoints: a.endpoints(), Binaries: binaries(a.binary)}}})
+		sources = append(sources, source{originAgent(a.id), true, []Rule{{Slug: a.slug, Name: a.name, Endpoints: a.endpoints(), Binaries: binaries(a.binary)}}})
 	}
 	workBinaries := WorkspaceBinaries()
 	if hasAgent {
@@ -73,7 +75,7 @@ func Compose(in Input) *Composed {
 	for _, f := range in.Fragments {
 		sources = append(sources, c.fragment(f))
 	}
-	eg := newEgress(in.Egress, &c.fs, &c.gaps)
+	eg := newEgressFilter(in.Egress, &c.fs, &c.gaps)
 	for _, s := range sources {
 		c.merge(s, eg)
 	}
@@ -170,7 +172,7 @@ func (c *composer) inference(a agent, hasAgent bool) (source, bool) {
 	if !ok {
 		return none, false
 	}
-	s := source{name: "the built-in inference provider " + p.id, builtin: true}
+	s := source{name: originProvider(p.id), builtin: true}
 	r := Rule{Slug: p.id, Name: p.id, Binaries: binaries(a.binary)}
 	if url.Text == "" {
 		r.Endpoints = p.endpoints()
@@ -230,7 +232,7 @@ func (c *composer) fragment(f Fragment) source {
 }
 
 // merge adds the rules of a source.
-func (c *composer) merge(s source, eg *egress) {
+func (c *composer) merge(s source, eg *egressFilter) {
 	for _, r := range s.rules {
 		r.Origin = s.name
 		r.Endpoints = slices.Clone(r.Endpoints)

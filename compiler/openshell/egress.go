@@ -5,18 +5,17 @@ import (
 	"strings"
 
 	"halos.dev/halo/compiler/diag"
+	"halos.dev/halo/compiler/egress"
+	"halos.dev/halo/compiler/host"
 )
 
-// Egress is the egress policy of a target, resolved: deny wins, then allow, then the default. Patterns are those of a profile: a name, or *.name
-// for every depth below it.
+// Egress is what the egress policy of a target means for its sandboxes.
 type Egress struct {
-	// DeniedOnly compares the sources with Denied only and adds no rule (egress: none).
+	// Policy is the target's resolved policy; it decides every host. A *.name of it stands for every depth, which OpenShell writes **.name.
+	Policy *egress.Policy
+	// DeniedOnly compares the sources with the denied list only and adds no rule (egress: none).
 	DeniedOnly bool
-	Allowed    []Host
-	Denied     []Host
-	// DefaultAllow says that a host on neither list is allowed.
-	DefaultAllow bool
-	// Permit lists hosts that sources may use although they are denied by default.
+	// Permit lists hosts and profile patterns that sources may use although they are denied by default.
 	Permit []Host
 	// Ports are those of the added rule; none means 80 and 443.
 	Ports []uint16
@@ -47,31 +46,45 @@ const (
 	GapLoopback = "openshell-loopback"
 )
 
+const originEgress = "the profile's egress policy"
+
+// hostGlob is a profile's pattern in OpenShell's form.
 type hostGlob struct {
 	Host
-	g *glob
+	openshell string
+	g         *glob
+	pattern   host.Pattern // of an entry of the egress policy
 }
 
-type egress struct {
+type egressFilter struct {
 	in                      *Egress
 	fs                      *findings
 	gaps                    *[]Gap
 	allowed, denied, permit []hostGlob
+	open                    bool
 	ports                   []uint16
 }
 
-func newEgress(in *Egress, fs *findings, gaps *[]Gap) *egress {
+func newEgressFilter(in *Egress, fs *findings, gaps *[]Gap) *egressFilter {
 	if in == nil {
 		return nil
 	}
-	eg := &egress{in: in, fs: fs, gaps: gaps, allowed: hostGlobs(in.Allowed), denied: hostGlobs(in.Denied), permit: hostGlobs(in.Permit)}
+	eg := &egressFilter{in: in, fs: fs, gaps: gaps, allowed: entryGlobs(in.Policy.Allowed()), denied: entryGlobs(in.Policy.Denied())}
+	eg.open, _ = in.Policy.Default()
 	if eg.ports = slices.Clone(in.Ports); len(eg.ports) == 0 {
 		eg.ports = []uint16{80, 443}
 	}
 	slices.Sort(eg.ports)
 	eg.ports = slices.Compact(eg.ports)
-	for _, p := range eg.permit {
-		if d := eg.coveredBy(eg.denied, p.g); d != nil {
+	for _, h := range in.Permit {
+		p := hostGlob{Host: h, openshell: openshellHost(h.Text)}
+		var err error
+		if p.g, err = hostPattern(p.openshell); err != nil {
+			fs.compose(codePermit, h.Pos, h.Path, "write a host name, or *. and a name", "permit lists %q, which is not a host pattern", clip(h.Text))
+			continue
+		}
+		eg.permit = append(eg.permit, p)
+		if d := coveredBy(eg.denied, p.g); d != nil {
 			f := fs.compose(codePermit, p.Pos, p.Path, "remove it here, or remove the entry from deniedDomains", "permit lists %q, which %s on deniedDomains denies", clip(p.Text), d.Text)
 			f.Diagnostic = f.WithRelated(d.Pos, "denied here")
 		}
@@ -79,17 +92,20 @@ func newEgress(in *Egress, fs *findings, gaps *[]Gap) *egress {
 	return eg
 }
 
-// hostGlobs translates a profile's patterns: its *.x is every depth, which OpenShell writes **.x.
-func hostGlobs(hs []Host) []hostGlob {
-	out := make([]hostGlob, 0, len(hs))
-	for _, h := range hs {
-		if g, err := hostPattern(openshellHost(h.Text)); err == nil {
-			out = append(out, hostGlob{h, g})
+func entryGlobs(entries []egress.Entry) []hostGlob {
+	out := make([]hostGlob, 0, len(entries))
+	for _, e := range entries {
+		h := hostGlob{Host: Host{Text: e.Pattern.String(), Pos: e.Pos, Path: e.Field}, pattern: e.Pattern}
+		h.openshell = openshellHost(h.Text)
+		if g, err := hostPattern(h.openshell); err == nil {
+			h.g = g
+			out = append(out, h)
 		}
 	}
 	return out
 }
 
+// openshellHost translates a profile's pattern.
 func openshellHost(profile string) string {
 	if rest, ok := strings.CutPrefix(profile, "*."); ok {
 		return "**." + lower(rest)
@@ -97,7 +113,7 @@ func openshellHost(profile string) string {
 	return lower(profile)
 }
 
-func (eg *egress) coveredBy(list []hostGlob, g *glob) *hostGlob {
+func coveredBy(list []hostGlob, g *glob) *hostGlob {
 	for i := range list {
 		if covers(list[i].g, g, hostShape) {
 			return &list[i]
@@ -106,7 +122,7 @@ func (eg *egress) coveredBy(list []hostGlob, g *glob) *hostGlob {
 	return nil
 }
 
-func (eg *egress) overlapping(list []hostGlob, g *glob) *hostGlob {
+func overlapping(list []hostGlob, g *glob) *hostGlob {
 	for i := range list {
 		if overlap(list[i].g, g, hostShape) {
 			return &list[i]
@@ -115,12 +131,26 @@ func (eg *egress) overlapping(list []hostGlob, g *glob) *hostGlob {
 	return nil
 }
 
+// verdict says whether a source may name a host, and which entry of the denied list is against it.
+func (eg *egressFilter) verdict(text string, g *glob) (denied *hostGlob, ok bool) {
+	if name, err := host.ParseName(text); err == nil && isLiteral(g) && string(name) == g.literal {
+		if i, hit := eg.in.Policy.DenySet().Match(name); hit {
+			return &eg.denied[i], false
+		}
+		return nil, eg.in.DeniedOnly || eg.in.Policy.Decide(name).Allow || coveredBy(eg.permit, g) != nil
+	}
+	if d := overlapping(eg.denied, g); d != nil {
+		return d, false
+	}
+	return nil, eg.in.DeniedOnly || eg.open || coveredBy(eg.allowed, g) != nil || coveredBy(eg.permit, g) != nil
+}
+
 // writesRule reports whether a rule of its own comes out.
-func (eg *egress) writesRule() bool { return !eg.in.DeniedOnly && len(eg.allowed) > 0 }
+func (eg *egressFilter) writesRule() bool { return !eg.in.DeniedOnly && len(eg.allowed) > 0 }
 
 // filter holds the endpoints of a rule against the egress policy: what it denies is removed from a built-in rule, with a gap, and an error in any
 // other.
-func (eg *egress) filter(r *Rule, builtin bool) {
+func (eg *egressFilter) filter(r *Rule, builtin bool) {
 	r.Endpoints = slices.DeleteFunc(r.Endpoints, func(e Endpoint) bool {
 		pattern := strings.TrimRight(e.Host, ".")
 		if pattern == "" {
@@ -130,8 +160,8 @@ func (eg *egress) filter(r *Rule, builtin bool) {
 		if err != nil {
 			return false // Check reports the pattern
 		}
-		d := eg.overlapping(eg.denied, g)
-		if d == nil && (eg.in.DeniedOnly || eg.in.DefaultAllow || eg.coveredBy(eg.allowed, g) != nil || eg.coveredBy(eg.permit, g) != nil) {
+		d, ok := eg.verdict(pattern, g)
+		if ok {
 			return false
 		}
 		why, hint := "by default", "allow it in the profile, or list it under permit"
@@ -140,33 +170,35 @@ func (eg *egress) filter(r *Rule, builtin bool) {
 			why, hint, related = "with "+d.Text+" on deniedDomains", "remove it here, or remove the entry from deniedDomains", d.Pos
 		}
 		if builtin {
-			eg.gap(GapRemoved, "none", r.Slug, e.Host, codeRemoved, related, hint, "%s of %s is denied %s and was left out", e.selector(), r.Origin, why)
+			eg.gap(GapRemoved, "none", r.Slug, e.Host, r.Origin, codeRemoved, related, hint, "%s of %s is denied %s and was left out", e.selector(), r.Origin, why)
 			return true
 		}
 		f := eg.fs.compose(codeDenied, e.At("host"), e.Place.Path, hint, "rule %q of %s allows %s, which the egress policy denies %s", clip(r.Slug), r.Origin, e.selector(), why)
 		f.Diagnostic = f.WithRelated(related, "denied here")
+		f.Origin = r.Origin
 		return false
 	})
 }
 
-func (eg *egress) gap(name, grade, slug, host string, code *diag.Code, pos diag.Pos, hint, format string, args ...any) {
+func (eg *egressFilter) gap(name, grade, slug, host, origin string, code *diag.Code, pos diag.Pos, hint, format string, args ...any) {
 	var fs findings
 	f := fs.compose(code, pos, "", hint, format, args...)
+	f.Origin = origin
 	*eg.gaps = append(*eg.gaps, Gap{name, slug, host, grade, *f})
 }
 
 // addRule writes the allowed hosts as a rule for the agent and the workspace's executables.
-func (eg *egress) addRule(out *Policy, forBinaries []string) {
+func (eg *egressFilter) addRule(out *Policy, forBinaries []string) {
 	if eg.in.DeniedOnly {
 		return
 	}
-	if eg.in.DefaultAllow {
-		eg.gap(GapDefaultAllow, "none", "", "", codeGap, diag.Pos(0), "list the hosts under allowedDomains",
+	if eg.open {
+		eg.gap(GapDefaultAllow, "none", "", "", "", codeGap, eg.in.Policy.Rules().DefaultPos, "list the hosts under allowedDomains",
 			"the egress policy allows every host it does not deny, a sandbox reaches listed hosts only")
 	}
-	r := Rule{Slug: EgressSlug, Name: "halo-egress", Origin: "the profile's egress policy", Binaries: binaries(forBinaries...)}
+	r := Rule{Slug: EgressSlug, Name: "halo-egress", Origin: originEgress, Binaries: binaries(forBinaries...)}
 	endpoint := func(h hostGlob) Endpoint {
-		e := Endpoint{Place: Place{Pos: h.Pos, Path: h.Path}, Host: openshellHost(h.Text)}
+		e := Endpoint{Place: Place{Pos: h.Pos, Path: h.Path}, Host: h.openshell}
 		if len(eg.ports) == 1 {
 			e.Port = eg.ports[0]
 		} else {
@@ -175,33 +207,38 @@ func (eg *egress) addRule(out *Policy, forBinaries []string) {
 		return e
 	}
 	written := map[string]bool{}
-	var wildcards []hostGlob
+	var wildcards []host.Pattern
 	for _, a := range eg.allowed {
-		host := openshellHost(a.Text)
-		if written[host] || eg.coveredBy(eg.denied, a.g) != nil {
+		name := a.openshell
+		if written[name] {
 			continue
 		}
-		written[host] = true
-		if host == "localhost" {
-			eg.gap(GapLoopback, "none", EgressSlug, host, codeGap, a.Pos, "name "+localMachine+" in the sandbox's own policy", "localhost is allowed by the egress policy and cannot be reached from a sandbox")
+		if _, denied := eg.in.Policy.DenySet().Covers(a.pattern); denied {
 			continue
 		}
-		if !isLiteral(a.g) {
-			wildcards = append(wildcards, a)
+		written[name] = true
+		if name == "localhost" {
+			eg.gap(GapLoopback, "none", EgressSlug, name, originEgress, codeGap, a.Pos, "name "+localMachine+" in the sandbox's own policy", "localhost is allowed by the egress policy and cannot be reached from a sandbox")
+			continue
+		}
+		if a.pattern.Wildcard() {
+			wildcards = append(wildcards, a.pattern)
 		}
 		r.Endpoints = append(r.Endpoints, endpoint(a))
 	}
+	// An entry that covers an allowed wildcard took it out above, so what is left of the denied list lies inside or outside of each.
+	inside := host.NewSet(wildcards)
 	for _, d := range eg.denied {
-		host := openshellHost(d.Text)
-		if written[host] || eg.overlapping(wildcards, d.g) == nil {
+		name := d.openshell
+		if _, ok := inside.Covers(d.pattern); !ok || written[name] {
 			continue
 		}
-		written[host] = true
+		written[name] = true
 		e := endpoint(d)
 		e.Protocol, e.Enforcement, e.Access = "rest", "enforce", "read-only"
 		e.DenyRules = []L7Rule{{Method: "*", Path: "**"}}
 		r.Endpoints = append(r.Endpoints, e)
-		eg.gap(GapDenyByRequest, "enforced", EgressSlug, host, codeGap, d.Pos, "list the allowed hosts by name instead of the wildcard",
+		eg.gap(GapDenyByRequest, "enforced", EgressSlug, name, originEgress, codeGap, d.Pos, "list the allowed hosts by name instead of the wildcard",
 			"%s is denied inside an allowed wildcard: OpenShell opens the connection and refuses every request on it", d.Text)
 	}
 	if len(r.Endpoints) == 0 {
@@ -214,7 +251,7 @@ func (eg *egress) addRule(out *Policy, forBinaries []string) {
 
 // inspectedGaps reports where another rule limits requests to a host that the egress policy allows as a whole. OpenShell then applies the
 // limit to every process both rules are for: a plain endpoint does not switch inspection off.
-func (eg *egress) inspectedGaps(out *Policy) {
+func (eg *egressFilter) inspectedGaps(out *Policy) {
 	ours := out.Rule(EgressSlug)
 	if ours == nil {
 		return
@@ -232,10 +269,10 @@ func (eg *egress) inspectedGaps(out *Policy) {
 				continue
 			}
 			g, err := hostPattern(e.Host)
-			if err != nil || eg.overlapping(eg.allowed, g) == nil || !overlapAny(binaryGlobs(r), ourBinaries) {
+			if err != nil || overlapping(eg.allowed, g) == nil || !overlapAny(binaryGlobs(r), ourBinaries) {
 				continue
 			}
-			eg.gap(GapInspected, "none", r.Slug, e.Host, codeGap, e.Pos, "replace the rule "+r.Slug+", or leave it: the sandbox is stricter than the profile",
+			eg.gap(GapInspected, "none", r.Slug, e.Host, r.Origin, codeGap, e.Pos, "replace the rule "+r.Slug+", or leave it: the sandbox is stricter than the profile",
 				"the egress policy allows %s as a whole, rule %s limits what its binaries may ask there", e.Host, r.Slug)
 		}
 	}

@@ -56,6 +56,8 @@ type Finding struct {
 	diag.Diagnostic
 	Kinds []Kind // none for a warning of OpenShell
 	Layer Layer
+	// Origin names the source of the rule it is about: a file, "the workspace hosts", "the built-in base". Empty when it is not about one rule of a composed policy.
+	Origin string
 	// Strict marks a warning that stops a build: the policy loads, and does not mean what it says.
 	Strict bool
 }
@@ -88,6 +90,13 @@ func OfLayer(fs []Finding, l Layer) []Finding {
 // HasErrors reports whether a finding is an error.
 func HasErrors(fs []Finding) bool {
 	return slices.ContainsFunc(fs, func(f Finding) bool { return f.Severity == diag.Error })
+}
+
+// from names the source of the findings behind the first n.
+func (fs findings) from(n int, origin string) {
+	for i := range fs[n:] {
+		fs[n+i].Origin = origin
+	}
 }
 
 func sortFindings(fs []Finding) {

@@ -17,7 +17,7 @@ func (fs *findings) strictPolicy(p *Policy) {
 		fs.strict(codeValue, l.At("compatibility"), "landlock.compatibility", "write hard_requirement or best_effort", "compatibility %q is read as best_effort", clip(l.Compatibility))
 	}
 	for i := range p.Rules {
-		r := &p.Rules[i]
+		r, before := &p.Rules[i], len(*fs)
 		if len(r.Endpoints) == 0 {
 			fs.strict(codeNothing, r.At(""), r.Path, "add endpoints, or remove the rule", "rule %q has no endpoints and allows nothing", clip(r.Slug))
 		}
@@ -30,6 +30,7 @@ func (fs *findings) strictPolicy(p *Policy) {
 		for k := range r.Endpoints {
 			fs.strictEndpoint(&r.Endpoints[k])
 		}
+		fs.from(before, r.Origin)
 	}
 }
 
