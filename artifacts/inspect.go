@@ -3,7 +3,6 @@ package artifacts
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -63,7 +62,7 @@ func Inspect(dir string) (*Inspection, error) {
 		return nil, err
 	}
 	in := &Inspection{Digest: Digest(data), Org: m.Org, Version: m.Version, Sequence: m.Sequence, Issued: m.Issued, Tool: m.Tool, Source: m.Source, Files: len(m.Files),
-		Signatures: []SignedBy{}, Packs: slices.Concat([]Pack{}, m.Packs), Warnings: len(m.Warnings), Exceptions: slices.Concat([]Exception{}, m.Exceptions)}
+		Signatures: []SignedBy{}, Packs: append([]Pack{}, m.Packs...), Warnings: len(m.Warnings), Exceptions: append([]Exception{}, m.Exceptions...)}
 	if !m.Expires.IsZero() {
 		in.Expires = &m.Expires
 	}

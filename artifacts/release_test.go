@@ -52,7 +52,7 @@ func signed(t testing.TB, p *Plan) (string, VerifyOptions) {
 	if err := r.Write(context.Background(), out); err != nil {
 		t.Fatal(err)
 	}
-	return out, VerifyOptions{Keys: []sign.PublicKey{pub}, Now: now}
+	return out, VerifyOptions{Trust: sign.TrustKeys(pub), Now: now}
 }
 
 func verify(dir string, opts VerifyOptions) error {
@@ -125,7 +125,7 @@ func TestWriteAndVerify(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v.Digest != seal(t, fullPlan()).Digest() || !slices.Equal(v.Signers, []string{opts.Keys[0].ID()}) || len(v.OtherSigners) != 0 {
+	if v.Digest != seal(t, fullPlan()).Digest() || !slices.Equal(v.Signers, []string{opts.Trust.Keys[0].ID()}) || len(v.OtherSigners) != 0 {
 		t.Errorf("verified %+v", v)
 	}
 	const path = "packs/team-web/pack.yaml"
@@ -347,14 +347,14 @@ func TestVerifyOrderAndOptions(t *testing.T) {
 		code *diag.Code // nil: no answer
 	}{
 		{"no key", out, VerifyOptions{Now: now}, nil},
-		{"no clock", out, VerifyOptions{Keys: opts.Keys}, nil},
+		{"no clock", out, VerifyOptions{Trust: opts.Trust}, nil},
 		{"no directory", filepath.Join(dir, "none"), opts, nil},
 		{"empty directory", dir, opts, nil},
 		{"a file", filepath.Join(out, ManifestName), opts, nil},
-		{"other key", out, VerifyOptions{Keys: []sign.PublicKey{other}, Now: now}, CodeSignature},
-		{"two of two", out, VerifyOptions{Keys: append(opts.Keys, other), Now: now, Threshold: 2}, CodeSignature},
-		{"last second", out, VerifyOptions{Keys: opts.Keys, Now: fullPlan().Manifest.Expires.Add(-time.Second)}, CodeFiles},
-		{"expired", out, VerifyOptions{Keys: opts.Keys, Now: fullPlan().Manifest.Expires}, CodeExpired},
+		{"other key", out, VerifyOptions{Trust: sign.TrustKeys(other), Now: now}, CodeSignature},
+		{"two of two", out, VerifyOptions{Trust: &sign.Trust{Threshold: 2, Keys: append(opts.Trust.Keys, other)}, Now: now}, CodeSignature},
+		{"last second", out, VerifyOptions{Trust: opts.Trust, Now: fullPlan().Manifest.Expires.Add(-time.Second)}, CodeFiles},
+		{"expired", out, VerifyOptions{Trust: opts.Trust, Now: fullPlan().Manifest.Expires}, CodeExpired},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.code == CodeFiles {
@@ -387,7 +387,7 @@ func TestVerifyOrderAndOptions(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		wantNo(t, verify(out, VerifyOptions{Keys: []sign.PublicKey{pub}, Now: now}), CodeManifest, ManifestName)
+		wantNo(t, verify(out, VerifyOptions{Trust: sign.TrustKeys(pub), Now: now}), CodeManifest, ManifestName)
 	}
 	unsigned := filepath.Join(t.TempDir(), "out")
 	if err := seal(t, fullPlan()).Write(t.Context(), unsigned); err != nil {
@@ -424,7 +424,7 @@ func TestSumsMustAgree(t *testing.T) {
 	if err := r.Write(t.Context(), out); err != nil {
 		t.Fatal(err)
 	}
-	wantNo(t, verify(out, VerifyOptions{Keys: []sign.PublicKey{pub}, Now: now}), CodeFiles, SumsName)
+	wantNo(t, verify(out, VerifyOptions{Trust: sign.TrustKeys(pub), Now: now}), CodeFiles, SumsName)
 }
 
 func TestSignDirAndSeveralSigners(t *testing.T) {
@@ -463,7 +463,7 @@ func TestSignDirAndSeveralSigners(t *testing.T) {
 		{[]sign.PublicKey{c}, 0, 0, 0},
 		{[]sign.PublicKey{a, c}, 2, 0, 0},
 	} {
-		v, err := Verify(t.Context(), DirFS(out), VerifyOptions{Keys: tt.keys, Now: now, Threshold: tt.threshold})
+		v, err := Verify(t.Context(), DirFS(out), VerifyOptions{Trust: &sign.Trust{Keys: tt.keys, Threshold: tt.threshold}, Now: now})
 		if tt.signers == 0 {
 			wantNo(t, err, CodeSignature, BundleName)
 			continue
@@ -480,7 +480,7 @@ func TestSignDirAndSeveralSigners(t *testing.T) {
 	if err := os.Rename(old, filepath.Join(out, renamed)); err != nil {
 		t.Fatal(err)
 	}
-	wantNo(t, verify(out, VerifyOptions{Keys: []sign.PublicKey{a, b}, Now: now}), CodeSignature, renamed)
+	wantNo(t, verify(out, VerifyOptions{Trust: sign.TrustKeys(a, b), Now: now}), CodeSignature, renamed)
 	if err := os.Remove(filepath.Join(out, renamed)); err != nil {
 		t.Fatal(err)
 	}
@@ -506,13 +506,13 @@ func TestSignDirAndSeveralSigners(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(out, provenanceName), []byte("{}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	wantNo(t, verify(out, VerifyOptions{Keys: []sign.PublicKey{a}, Now: now}), CodeSignature, provenanceName)
+	wantNo(t, verify(out, VerifyOptions{Trust: sign.TrustKeys(a), Now: now}), CodeSignature, provenanceName)
 }
 
 func TestState(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state.json")
 	key, pub := newKey(t)
-	opts := VerifyOptions{Keys: []sign.PublicKey{pub}, Now: now, StateFile: state}
+	opts := VerifyOptions{Trust: sign.TrustKeys(pub), Now: now, StateFile: state}
 	try := func(org, version string, sequence int64) error {
 		t.Helper()
 		p := fullPlan()
@@ -603,14 +603,14 @@ func TestInspect(t *testing.T) {
 	if in.Digest != seal(t, fullPlan()).Digest() || len(in.Targets) != 3 || len(in.Signatures) != 2 {
 		t.Errorf("%+v", in)
 	}
-	if in.Signatures[0].Key != "" && in.Signatures[1].Key != opts.Keys[0].ID() {
+	if in.Signatures[0].Key != "" && in.Signatures[1].Key != opts.Trust.Keys[0].ID() {
 		t.Errorf("signatures %+v", in.Signatures)
 	}
 	var text bytes.Buffer
 	if err := in.Text(&text); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{in.Digest, "acme", "1.2.3", "ga+payments", opts.Keys[0].ShortID()} {
+	for _, want := range []string{in.Digest, "acme", "1.2.3", "ga+payments", opts.Trust.Keys[0].ShortID()} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}

@@ -68,10 +68,8 @@ var ErrNotRelease = errors.New("an empty directory, not a release")
 
 // VerifyOptions say what a release must satisfy.
 type VerifyOptions struct {
-	// Keys are the keys that are trusted; at least one.
-	Keys []sign.PublicKey
-	// Threshold is how many of Keys must have signed; 0 means 1.
-	Threshold int
+	// Trust says whose signatures count. It must be set and have a key.
+	Trust *sign.Trust
 	// Now judges expiry. It must be set.
 	Now time.Time
 	// StateFile, when set, makes verifying forward-only: see State. It is written after everything else succeeded.
@@ -118,10 +116,10 @@ func (v *Verified) ReadFile(path string) ([]byte, error) {
 }
 
 // Verify checks a release completely before it says yes, in this order: the signatures over the exact bytes of manifest.json, before
-// anything in it is looked at; its form; expiry and sequence; then every file, and that there is nothing else. All file problems are
+// anything in it is looked at; its form; organization, sequence and expiry; then every file, and that there is nothing else. All file problems are
 // reported, not only the first. A *VerifyError is a no; any other error means that there is no answer.
 func Verify(ctx context.Context, fsys fs.FS, opts VerifyOptions) (*Verified, error) {
-	if len(opts.Keys) == 0 {
+	if opts.Trust == nil || len(opts.Trust.Keys) == 0 {
 		return nil, ErrNoKey
 	}
 	if opts.Now.IsZero() {
@@ -132,25 +130,31 @@ func Verify(ctx context.Context, fsys fs.FS, opts VerifyOptions) (*Verified, err
 		return nil, err
 	}
 	v := &Verified{Digest: Digest(data), fsys: fsys}
-	if err := v.checkSignatures(data, opts); err != nil {
+	if err := v.checkSignatures(data, opts.Trust); err != nil {
 		return nil, err
 	}
 	if v.Manifest, err = ParseManifest(data); err != nil {
 		return nil, refuse(CodeManifest, ManifestName, "%v", err)
 	}
 	m := v.Manifest
-	if !m.Expires.IsZero() && !opts.Now.Before(m.Expires) {
-		return nil, refuse(CodeExpired, ManifestName, "expired at %s (it is %s)", m.Expires.Format(time.RFC3339), opts.Now.UTC().Format(time.RFC3339))
+	if opts.Trust.Org != "" && opts.Trust.Org != m.Org {
+		return nil, refuse(CodeSignature, ManifestName, "a release of %q; the trust file is for %q", m.Org, opts.Trust.Org)
 	}
-	next := State{m.Org, m.Sequence, v.Digest}
+	next := State{m.Org, m.Sequence, v.Digest, opts.Trust.Version}
 	var state *State
 	if opts.StateFile != "" {
 		if state, err = LoadState(opts.StateFile); err != nil {
 			return nil, err
 		}
-		if err := state.Accepts(next); err != nil {
+		if next.Trust == 0 && state != nil {
+			next.Trust = state.Trust // keys given by hand say nothing about trust files
+		}
+		if err := state.Accepts(next, m.Previous); err != nil {
 			return nil, err
 		}
+	}
+	if !m.Expires.IsZero() && !opts.Now.Before(m.Expires) {
+		return nil, refuse(CodeExpired, ManifestName, "expired at %s (it is %s)", m.Expires.Format(time.RFC3339), opts.Now.UTC().Format(time.RFC3339))
 	}
 	if err := checkFiles(ctx, fsys, m); err != nil {
 		return nil, err
@@ -228,7 +232,7 @@ func signatureFiles(fsys fs.FS) (map[string][]byte, []string, error) {
 // checkSignatures verifies the signature files against the exact bytes of the manifest. Bundles count towards the threshold. A bundle
 // by a key that was not given is noted, since a release may have more signers than this verifier knows; everything else that does not
 // verify is a no.
-func (v *Verified) checkSignatures(manifest []byte, opts VerifyOptions) error {
+func (v *Verified) checkSignatures(manifest []byte, trust *sign.Trust) error {
 	files, names, err := signatureFiles(v.fsys)
 	if err != nil {
 		return err
@@ -241,6 +245,7 @@ func (v *Verified) checkSignatures(manifest []byte, opts VerifyOptions) error {
 	}
 	signers := map[string]bool{}
 	var primary *sign.Bundle
+	var revoked []string
 	for _, name := range names {
 		if name == DetachedName {
 			continue
@@ -258,7 +263,12 @@ func (v *Verified) checkSignatures(manifest []byte, opts VerifyOptions) error {
 		if name == BundleName {
 			primary = b
 		}
-		key, err := b.Verify(opts.Keys, manifest)
+		if slices.Contains(trust.Revoked, b.KeyID()) {
+			revoked = append(revoked, b.KeyID())
+			v.OtherSigners = append(v.OtherSigners, name)
+			continue
+		}
+		key, err := b.Verify(trust.Keys, manifest)
 		switch {
 		case err == nil:
 			signers[key.ID()] = true
@@ -269,13 +279,16 @@ func (v *Verified) checkSignatures(manifest []byte, opts VerifyOptions) error {
 		}
 	}
 	if detached, ok := files[DetachedName]; ok {
-		if _, err := sign.VerifyDetached(detached, opts.Keys, manifest); err != nil && !sign.SameSignature(detached, primary) {
+		if _, err := sign.VerifyDetached(detached, trust.Keys, manifest); err != nil && !sign.SameSignature(detached, primary) {
 			return refuse(CodeSignature, DetachedName, "%v", err)
 		}
 	}
-	if want := max(1, opts.Threshold); len(signers) < want {
-		if len(signers) == 0 {
-			return refuse(CodeSignature, BundleName, "signed by another key (%s), not by %s", cmp.Or(primary.KeyID(), "unnamed"), keyIDs(opts.Keys))
+	if want := max(1, trust.Threshold); len(signers) < want {
+		switch {
+		case len(revoked) > 0:
+			return refuse(CodeSignature, BundleName, "signed by key %s, which is revoked", strings.Join(revoked, " and "))
+		case len(signers) == 0:
+			return refuse(CodeSignature, BundleName, "signed by another key (%s), not by %s", cmp.Or(primary.KeyID(), "unnamed"), keyIDs(trust.Keys))
 		}
 		return refuse(CodeSignature, BundleName, "signed by %d of the trusted keys; %d are wanted", len(signers), want)
 	}

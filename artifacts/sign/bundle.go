@@ -191,6 +191,10 @@ func (b *Bundle) Verify(keys []PublicKey, message []byte) (PublicKey, error) {
 			return PublicKey{}, ErrBadSignature
 		}
 	}
+	// The hint only chooses a key, so a changed one must not make a known signer unknown.
+	if slices.ContainsFunc(keys, func(k PublicKey) bool { return k.verify(b.Signature, digest[:], message) }) {
+		return PublicKey{}, fmt.Errorf("%w: the hint names another key than the one that signed", ErrBadSignature)
+	}
 	return PublicKey{}, ErrUnknownSigner
 }
 

@@ -34,9 +34,22 @@ var (
 		Text: "The password is empty, so whoever reads the file can sign releases. That can be right for a key in a secret store; set HALO_KEY_PASSWORD to a " +
 			"password otherwise.",
 	}
+	CodeBadTrust = &diag.Code{
+		ID: "HALO1955", Severity: diag.Error, NoAnswer: true, Since: "0.1.0",
+		Title: "trust file cannot be used",
+		Text: "The trust file is missing, unreadable, open for every account to write, or not exactly of the form that halo writes. Unknown fields are refused: a " +
+			"verifier that skips what it does not know may skip a restriction.",
+		Before: "vi halo-trust.json", After: "halo release trust rotate halo-trust.json --add new.pub --out next.json",
+	}
+	CodeTrustChain = &diag.Code{
+		ID: "HALO1956", Severity: diag.Error, Since: "0.1.0",
+		Title: "trust file does not follow",
+		Text: "A new trust file takes the place of the old one only for the same organization, with a higher version, and signed by the threshold of the old keys " +
+			"and of the new ones. What was revoked stays revoked. When too many old keys are lost, put the new file in place by the way the first one came.",
+	}
 )
 
 // Codes returns the codes of this package.
 func Codes() []*diag.Code {
-	return []*diag.Code{CodeBadKey, CodeOpenKey, CodeWrongPassword, CodeKeyExists, CodePlainKey}
+	return []*diag.Code{CodeBadKey, CodeOpenKey, CodeWrongPassword, CodeKeyExists, CodePlainKey, CodeBadTrust, CodeTrustChain}
 }

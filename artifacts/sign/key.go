@@ -71,12 +71,20 @@ func NewPublicKey(pub crypto.PublicKey) (PublicKey, error) {
 	default:
 		return k, fmt.Errorf("a key of type %T; use ECDSA P-256 (halo keygen)", pub)
 	}
-	der, err := x509.MarshalPKIXPublicKey(pub)
+	der, err := k.spki()
 	if err != nil {
 		return PublicKey{}, err
 	}
 	k.id = sha256.Sum256(der)
 	return k, nil
+}
+
+// spki is the DER form of the key (SubjectPublicKeyInfo).
+func (k PublicKey) spki() ([]byte, error) {
+	if k.ecdsa != nil {
+		return x509.MarshalPKIXPublicKey(k.ecdsa)
+	}
+	return x509.MarshalPKIXPublicKey(k.ed25519)
 }
 
 // ID is the SHA-256 of the key's DER form (SubjectPublicKeyInfo) in hex: the name of the key in output and file names.
@@ -206,6 +214,15 @@ func parsePrivateKey(data []byte, password func() ([]byte, error)) (*ecdsa.Priva
 	return ec, nil
 }
 
+// pathCause is err without the operation and the path, which the message names already.
+func pathCause(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}
+
 // readKeyFile reads a regular file, through symbolic links (secret mounts use them), without ever blocking on a pipe.
 func readKeyFile(path string, private bool) ([]byte, error) {
 	fail := func(code *diag.Code, format string, args ...any) ([]byte, error) {
@@ -216,11 +233,7 @@ func readKeyFile(path string, private bool) ([]byte, error) {
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|openNonblock, 0)
 	if err != nil {
-		var pe *fs.PathError
-		if errors.As(err, &pe) {
-			err = pe.Err
-		}
-		return fail(CodeBadKey, "cannot read the key file: %w", err)
+		return fail(CodeBadKey, "cannot read the key file: %w", pathCause(err))
 	}
 	defer f.Close()
 	info, err := f.Stat()

@@ -266,11 +266,14 @@ func TestParseBundle(t *testing.T) {
 			}
 		})
 	}
-	// A hint of no key that is known says nothing about the signature; without a hint every key is tried.
-	if _, err := VerifyBundle([]byte(edit(hint, `{"hint":"other"}`)), []PublicKey{pub}, message); !errors.Is(err, ErrUnknownSigner) {
+	// A hint of no key that is known says nothing about the signature unless a known key made it; without a hint every key is tried.
+	_, other := newKey(t)
+	if _, err := VerifyBundle([]byte(edit(hint, `{"hint":"other"}`)), []PublicKey{pub}, message); !errors.Is(err, ErrBadSignature) {
+		t.Errorf("wrong hint: %v", err)
+	}
+	if _, err := VerifyBundle([]byte(edit(hint, `{"hint":"other"}`)), []PublicKey{other}, message); !errors.Is(err, ErrUnknownSigner) {
 		t.Errorf("unknown hint: %v", err)
 	}
-	_, other := newKey(t)
 	if _, err := VerifyBundle([]byte(edit(hint, "{}")), []PublicKey{other}, message); !errors.Is(err, ErrUnknownSigner) {
 		t.Errorf("no hint, other key: %v", err)
 	}

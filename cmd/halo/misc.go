@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -226,5 +225,3 @@ func flagWords(flags []cli.Flag) []string {
 	}
 	return out
 }
-
-var errNoKey = errors.New("name the public key with --key: a release is trusted by a key you have, not by one it brings")

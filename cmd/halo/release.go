@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -28,13 +29,10 @@ func (p *program) releaseCommand() *cli.Command {
 				Action: p.releaseSign,
 			},
 			{
-				Name: "verify", Usage: "verify a release with a public key", ArgsUsage: "RELEASE",
+				Name: "verify", Usage: "verify a release with pinned keys", ArgsUsage: "RELEASE",
 				Description: "Checks the signature over the manifest first, then every file, and that there is no other. Exit status 1 when the release does not verify.",
-				Flags: []cli.Flag{
-					&cli.StringSliceFlag{Name: "key", Usage: "a public key `FILE` that may have signed; may be repeated"},
-					&cli.StringFlag{Name: "state", Usage: "a state `FILE` that makes verification forward-only; updated on success"},
-				},
-				Action: p.releaseVerify,
+				Flags:       append(trustFlags(), &cli.StringFlag{Name: "state", Usage: "a state `FILE` that makes verification forward-only; updated on success"}),
+				Action:      p.releaseVerify,
 			},
 			{
 				Name: "inspect", Usage: "list what a release holds, without verifying it", ArgsUsage: "RELEASE",
@@ -84,22 +82,6 @@ func rejected(err error) error {
 	return err
 }
 
-// trusted loads the public keys of --key.
-func (p *program) trusted(c *cli.Context) ([]sign.PublicKey, error) {
-	var keys []sign.PublicKey
-	for _, file := range c.StringSlice("key") {
-		k, err := sign.LoadPublicKey(file)
-		if err != nil {
-			return nil, err
-		}
-		keys = append(keys, k)
-	}
-	if len(keys) == 0 {
-		return nil, errNoKey
-	}
-	return keys, nil
-}
-
 func (p *program) releaseVerify(c *cli.Context) error {
 	f, err := form(c, "text", "json")
 	if err != nil {
@@ -108,16 +90,7 @@ func (p *program) releaseVerify(c *cli.Context) error {
 	if err := exactly(c, 1, "one release directory"); err != nil {
 		return err
 	}
-	keys, err := p.trusted(c)
-	if err != nil {
-		return err
-	}
-	now, _, err := p.instant(c)
-	if err != nil {
-		return err
-	}
-	dir := c.Args().First()
-	v, err := artifacts.Verify(c.Context, artifacts.DirFS(dir), artifacts.VerifyOptions{Keys: keys, Now: now, StateFile: c.String("state")})
+	v, err := p.openRelease(c, artifacts.DirFS(c.Args().First()), string(filepath.Separator))
 	if err != nil {
 		if r, ok := errors.AsType[*artifacts.VerifyError](err); ok && f == "json" {
 			if err := report.WriteJSON(p.out, struct {
@@ -130,7 +103,7 @@ func (p *program) releaseVerify(c *cli.Context) error {
 			}
 			return no
 		}
-		return rejected(err)
+		return err
 	}
 	if f == "json" {
 		return report.WriteJSON(p.out, struct {
