@@ -6,6 +6,7 @@ import (
 	"halos.dev/halo/compiler/check"
 	"halos.dev/halo/compiler/diag"
 	"halos.dev/halo/compiler/harness"
+	"halos.dev/halo/compiler/pack"
 	"halos.dev/halo/compiler/policy"
 	"halos.dev/halo/compiler/source"
 )
@@ -29,10 +30,6 @@ var (
 		Before: "require:\n  - {concept: egress, harness: opencode, grade: enforced}", After: "require:\n  - {concept: egress, harness: codex, os: [linux], grade: enforced}"}
 	codeRecheck = &diag.Code{ID: "HALO1801", Title: "rendered file does not hold", Since: "0.1.0",
 		Text: "After rendering, every file is read again with a strict reader of its format and compared with the policy. This file would be ignored in part, or says something else than the policy. That is a defect of halo: please report it."}
-	codePackSize = &diag.Code{ID: "HALO2001", Title: "pack too large", Since: "0.1.0",
-		Text: "A sandbox pack has at most 64 KiB; the runtime refuses a larger one."}
-	codePackDocuments = &diag.Code{ID: "HALO2002", Title: "pack is not one document", Since: "0.1.0",
-		Text: "A sandbox pack is exactly one YAML document."}
 	codeRenderedSecret = &diag.Code{ID: "HALO1802", Title: "secret in a rendered file", Since: "0.1.0",
 		Text: "A rendered file holds what looks like a literal credential. Refer to a variable in the policy instead."}
 )
@@ -46,8 +43,8 @@ func GapCode(g harness.Gap) *diag.Code { return gapCode(g.Grade) }
 
 // Codes lists the codes of the compiler and of every package below it, in order of their ids.
 func Codes() []*diag.Code {
-	out := slices.Concat(source.Codes(), policy.Codes(), check.Codes(), []*diag.Code{codeNotHeld, codeOverridable, codeDefaultOnly, codePartial, codeOldVersion, codeNewVersion,
-		codeRequired, codeRecheck, codeRenderedSecret, codePackSize, codePackDocuments})
+	out := slices.Concat(source.Codes(), policy.Codes(), check.Codes(), pack.Codes(), []*diag.Code{codeNotHeld, codeOverridable, codeDefaultOnly, codePartial, codeOldVersion, codeNewVersion,
+		codeRequired, codeRecheck, codeRenderedSecret})
 	slices.SortFunc(out, func(a, b *diag.Code) int {
 		if a.ID < b.ID {
 			return -1

@@ -18,6 +18,7 @@ import (
 	"halos.dev/halo/compiler/effective"
 	"halos.dev/halo/compiler/harness"
 	"halos.dev/halo/compiler/harness/all"
+	"halos.dev/halo/compiler/pack"
 	"halos.dev/halo/compiler/policy"
 	"halos.dev/halo/compiler/source"
 )
@@ -88,7 +89,7 @@ func (p *Plan) Lacks(g harness.Gap) bool {
 // Compile runs the pipeline. It always answers with what it has; whether that may be used is in diags.
 func Compile(ctx context.Context, in Input, diags *diag.List) *Compiled {
 	c := &Compiled{Harnesses: all.Harnesses(), plans: map[*effective.Policy]*Plan{}}
-	c.Repo = policy.Load(ctx, in.FS, policy.Options{Limits: in.Limits, Workers: in.Workers, ReadPack: readPack, Question: in.Question}, diags)
+	c.Repo = policy.Load(ctx, in.FS, policy.Options{Limits: in.Limits, Workers: in.Workers, ReadPack: pack.Check, Question: in.Question}, diags)
 	c.Resolver = effective.NewResolver(c.Repo)
 	c.Targets = c.Resolver.Targets()
 	if diags.NoAnswer() {
