@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -40,45 +42,80 @@ const (
 // Otherwise the error is an *OutError. Modes are 0755 and 0644 whatever the umask. Payload is not forced to disk: after a power
 // cut a release that is not whole does not verify, and is built again.
 func (r *Release) Write(ctx context.Context, out string) error {
+	return writeDir(ctx, out, r.all(), place{"release", CodeNotRelease, ownRelease})
+}
+
+// WriteDir writes files, which are named by safe relative paths with "/", to the directory out as Write does: whole or not at all, modes 0755 and 0644. what
+// names the thing in messages. An existing directory is replaced when it is empty or when ours, which is asked about its files, returns ""; any other answer is the
+// reason of an *OutError with the given code.
+func WriteDir(ctx context.Context, out, what string, code *diag.Code, files map[string][]byte, ours func(fs.FS) (reason string, err error)) error {
+	list := make([]content, 0, len(files))
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		if err := checkPath(path); err != nil {
+			return fmt.Errorf("write %s: %q: %w", what, path, err)
+		}
+		list = append(list, content{path, files[path]})
+	}
+	return writeDir(ctx, out, list, place{what, code, func(_ context.Context, fsys fs.FS) (string, error) { return ours(fsys) }})
+}
+
+// place says what may stand at the output directory.
+type place struct {
+	what string
+	code *diag.Code
+	// ours returns why a directory that is not empty must stay, or "".
+	ours func(context.Context, fs.FS) (reason string, err error)
+}
+
+func writeDir(ctx context.Context, out string, files []content, p place) error {
+	failed := func(err error) error { return fmt.Errorf("write %s: %w", p.what, err) }
 	abs, err := filepath.Abs(out)
 	if err != nil {
-		return fmt.Errorf("write release: %w", err)
+		return failed(err)
 	}
 	parent, name := filepath.Split(abs)
 	if name == "" {
-		return &OutError{CodeNotRelease, out, "a file system root cannot be a release"}
+		return &OutError{p.code, out, "a file system root cannot be " + article(p.what)}
 	}
 	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return fmt.Errorf("write release: %w", err)
+		return failed(err)
 	}
 	if err := recoverLeftovers(parent, name, abs); err != nil {
-		return fmt.Errorf("write release: %w", err)
+		return failed(err)
 	}
-	was, err := replaceable(ctx, abs, out)
+	was, err := p.replaceable(ctx, abs, out)
 	if err != nil {
 		return err
 	}
 	tmp, unlock, err := makeTemp(parent, "."+name+newMark)
 	if err != nil {
-		return fmt.Errorf("write release: %w", err)
+		return failed(err)
 	}
 	defer unlock()
-	if err := writeTree(ctx, tmp, r.all()); err != nil {
+	if err := writeTree(ctx, tmp, files); err != nil {
 		os.RemoveAll(tmp)
-		return fmt.Errorf("write release: %w", err)
+		return failed(err)
 	}
 	// Another directory may stand there by now: look again before it is replaced.
 	if is, err := os.Lstat(abs); was != nil && (err != nil || !os.SameFile(was, is)) {
-		if was, err = replaceable(ctx, abs, out); err != nil {
+		if was, err = p.replaceable(ctx, abs, out); err != nil {
 			os.RemoveAll(tmp)
 			return err
 		}
 	}
 	if err := swap(tmp, abs, parent, name, was != nil); err != nil {
 		os.RemoveAll(tmp)
-		return fmt.Errorf("write release: %w", err)
+		return failed(err)
 	}
 	return nil
+}
+
+// article puts a or an before a noun.
+func article(what string) string {
+	if strings.ContainsRune("aeiou", rune(what[0])) {
+		return "an " + what
+	}
+	return "a " + what
 }
 
 // swap puts tmp in the place of out and removes what was there.
@@ -160,47 +197,56 @@ func makeTemp(parent, prefix string) (dir string, unlock func(), err error) {
 }
 
 // replaceable returns what stands at abs, nil when nothing does, or says why it must not be replaced.
-func replaceable(ctx context.Context, abs, shown string) (fs.FileInfo, error) {
+func (p place) replaceable(ctx context.Context, abs, shown string) (fs.FileInfo, error) {
 	refuse := func(format string, args ...any) (fs.FileInfo, error) {
-		return nil, &OutError{CodeNotRelease, shown, fmt.Sprintf(format, args...)}
+		return nil, &OutError{p.code, shown, fmt.Sprintf(format, args...)}
 	}
 	info, err := os.Lstat(abs)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("write release: %w", err)
+		return nil, fmt.Errorf("write %s: %w", p.what, err)
 	case info.Mode()&fs.ModeSymlink != 0:
-		return refuse("a symbolic link, not a release; give the directory itself")
+		return refuse("a symbolic link, not %s; give the directory itself", article(p.what))
 	case !info.IsDir():
-		return refuse("a file, not a release")
+		return refuse("a file, not %s", article(p.what))
 	}
 	fsys := DirFS(abs)
 	entries, err := fs.ReadDir(fsys, ".")
 	if err != nil {
-		return nil, fmt.Errorf("write release: %w", err)
+		return nil, fmt.Errorf("write %s: %w", p.what, err)
 	}
 	if len(entries) == 0 {
 		return info, nil
 	}
+	reason, err := p.ours(ctx, fsys)
+	switch {
+	case reason != "":
+		return refuse("%s", reason)
+	case err != nil:
+		return nil, fmt.Errorf("write %s: %w", p.what, err)
+	}
+	return info, nil
+}
+
+// ownRelease says why a directory that is not empty is not a release that holds nothing else.
+func ownRelease(ctx context.Context, fsys fs.FS) (reason string, err error) {
 	data, err := readCapped(fsys, ManifestName, MaxManifestSize)
 	if err != nil {
-		return refuse("not empty and not a halo release (no %s)", ManifestName)
+		return fmt.Sprintf("not empty and not a halo release (no %s)", ManifestName), nil
 	}
 	m, err := ParseManifest(data)
 	if err != nil {
-		return refuse("not empty and not a halo release (%s: %v)", ManifestName, err)
+		return fmt.Sprintf("not empty and not a halo release (%s: %v)", ManifestName, err), nil
 	}
 	problems, unread := walk(ctx, fsys, m, false)
 	for _, p := range problems {
 		if p.Message != missing {
-			return refuse("%s: %s, and nothing that halo did not write is removed; move it away or choose another directory", p.Path, p.Message)
+			return fmt.Sprintf("%s: %s, and nothing that halo did not write is removed; move it away or choose another directory", p.Path, p.Message), nil
 		}
 	}
-	if unread != nil {
-		return nil, fmt.Errorf("write release: %w", unread)
-	}
-	return info, nil
+	return "", unread
 }
 
 // writeTree writes files, sorted but for the last few, below the empty directory dir.
