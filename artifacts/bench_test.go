@@ -19,7 +19,7 @@ func benchPlan() *Plan {
 				t := fmt.Sprintf("targets/ring%02d+unit%04d/%s/%s/root/etc/%s/managed-settings.json", i%40, i, os, harness, harness)
 				p.Add(t, data)
 				p.Manifest.Targets = append(p.Manifest.Targets, Target{ID: fmt.Sprintf("ring%02d+unit%04d", i%40, i), Ring: fmt.Sprintf("ring%02d", i%40),
-					Units: []string{fmt.Sprintf("unit%04d", i)}, Profile: "base", OS: os + harness, Files: []TargetFile{{Path: t, Harness: harness, Dest: "/etc/x", Owner: "root", Mode: "0644"}}})
+					Units: []string{fmt.Sprintf("unit%04d", i)}, Profile: "base", OS: os + harness, Files: []TargetFile{{Path: t, Harness: harness, Dest: "/etc/" + harness + "/managed-settings.json", Owner: "root", Mode: "0644"}}})
 			}
 		}
 	}

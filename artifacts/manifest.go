@@ -361,6 +361,9 @@ func (m *Manifest) check() error {
 			if err := m.listed("target "+t.ID, f.Path); err != nil {
 				return err
 			}
+			if err := checkDest(t.OS, f); err != nil {
+				return fmt.Errorf("target %s: %w", t.ID, err)
+			}
 			if !isMode(f.Mode) {
 				return fmt.Errorf("target %s: mode %q of %s is not of the form 0644", t.ID, f.Mode, f.Path)
 			}

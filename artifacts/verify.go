@@ -86,6 +86,9 @@ type Verified struct {
 	Signers []string
 	// OtherSigners are the names of bundles by keys that were not given, about which nothing can be said.
 	OtherSigners []string
+	// Detached says that manifest.json.sig is there. It adds nothing to the bundle, which other signers (cosign) write alone, so a
+	// release without it verifies; only tools that read no bundle, such as openssl, need it.
+	Detached bool
 	// Size is the size of all listed files in bytes.
 	Size int64
 
@@ -279,6 +282,7 @@ func (v *Verified) checkSignatures(manifest []byte, trust *sign.Trust) error {
 		}
 	}
 	if detached, ok := files[DetachedName]; ok {
+		v.Detached = true
 		if _, err := sign.VerifyDetached(detached, trust.Keys, manifest); err != nil && !sign.SameSignature(detached, primary) {
 			return refuse(CodeSignature, DetachedName, "%v", err)
 		}

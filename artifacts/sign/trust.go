@@ -220,38 +220,42 @@ func isKeyID(s string) bool {
 	return len(s) == 2*sha256.Size && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// Succeeds checks that next, the parsed form of data, may take the place of t: the same organization, a higher version, everything
-// that was revoked still revoked, and data signed by the threshold of the keys of both. bundles are Sigstore bundles over data; those
-// by other keys do not count.
-func (t *Trust) Succeeds(next *Trust, data []byte, bundles [][]byte) error {
+// ChainError says that a trust file may not take the place of another one: the answer is no.
+type ChainError struct{ Reason string }
+
+func (e *ChainError) Error() string { return e.Reason }
+
+// Accept reads the trust file that is to take the place of t. data must be signed by the threshold of the keys of t, which is checked
+// before anything in it is looked at, and by the threshold of its own keys; it must name the same organization, a higher version and
+// everything that was revoked before. bundles are Sigstore bundles over data; those by other keys do not count. The error is a
+// *ChainError.
+func (t *Trust) Accept(data []byte, bundles [][]byte) (*Trust, error) {
+	if err := t.signed(data, bundles, "old"); err != nil {
+		return nil, err
+	}
+	next, err := ParseTrust(data)
+	if err != nil {
+		return nil, &ChainError{err.Error()}
+	}
 	switch {
 	case next.Org != t.Org:
-		return fmt.Errorf("a trust file of %q, not of %q", next.Org, t.Org)
+		return nil, &ChainError{fmt.Sprintf("a trust file of %q, not of %q", next.Org, t.Org)}
 	case next.Version <= t.Version:
-		return fmt.Errorf("version %d is not newer than %d", next.Version, t.Version)
+		return nil, &ChainError{fmt.Sprintf("version %d is not newer than %d", next.Version, t.Version)}
 	}
 	for _, id := range t.Revoked {
 		if !slices.Contains(next.Revoked, id) {
-			return fmt.Errorf("key %s is revoked and no longer named as such", id)
+			return nil, &ChainError{fmt.Sprintf("key %s is revoked and no longer named as such", id)}
 		}
 	}
-	for _, side := range []struct {
-		name  string
-		trust *Trust
-	}{{"old", t}, {"new", next}} {
-		n, err := side.trust.count(data, bundles)
-		if err != nil {
-			return err
-		}
-		if n < side.trust.Threshold {
-			return fmt.Errorf("signed by %d of the %s keys; %d wanted", n, side.name, side.trust.Threshold)
-		}
+	if err := next.signed(data, bundles, "new"); err != nil {
+		return nil, err
 	}
-	return nil
+	return next, nil
 }
 
-// count returns how many of the keys signed data.
-func (t *Trust) count(data []byte, bundles [][]byte) (int, error) {
+// signed checks that enough of the keys signed data.
+func (t *Trust) signed(data []byte, bundles [][]byte, which string) error {
 	signers := map[string]bool{}
 	for _, raw := range bundles {
 		k, err := VerifyBundle(raw, t.Keys, data)
@@ -259,8 +263,48 @@ func (t *Trust) count(data []byte, bundles [][]byte) (int, error) {
 		case err == nil:
 			signers[k.ID()] = true
 		case !errors.Is(err, ErrUnknownSigner):
-			return 0, err
+			return &ChainError{err.Error()}
 		}
 	}
-	return len(signers), nil
+	if len(signers) < t.Threshold {
+		return &ChainError{fmt.Sprintf("signed by %d of the %s keys; %d wanted", len(signers), which, t.Threshold)}
+	}
+	return nil
+}
+
+// Rotation is what changes from one trust file to the next.
+type Rotation struct {
+	// Add are keys to trust from now on.
+	Add []PublicKey
+	// Remove are IDs of keys that are no longer trusted, without blame; they may come back.
+	Remove []string
+	// Revoke are IDs of keys that never count again, whether they were trusted or not.
+	Revoke []string
+	// Threshold is the new one; 0 keeps it.
+	Threshold int
+}
+
+// Rotate returns the trust file after t. It is to be signed by the old and the new keys before anyone accepts it.
+func (t *Trust) Rotate(r Rotation) (*Trust, error) {
+	next := &Trust{Org: t.Org, Version: t.Version + 1, Threshold: cmp.Or(r.Threshold, t.Threshold), Revoked: slices.Clone(t.Revoked)}
+	for _, id := range r.Remove {
+		if !slices.ContainsFunc(t.Keys, func(k PublicKey) bool { return k.ID() == id }) {
+			return nil, fmt.Errorf("key %s is not trusted, so it cannot be removed", id)
+		}
+	}
+	for _, id := range r.Revoke {
+		if !isKeyID(id) {
+			return nil, fmt.Errorf("%q is not a key id (64 lower-case hex digits)", id)
+		}
+		if !slices.Contains(next.Revoked, id) {
+			next.Revoked = append(next.Revoked, id)
+		}
+	}
+	for _, k := range slices.Concat(t.Keys, r.Add) {
+		if !slices.Contains(r.Remove, k.ID()) && !slices.Contains(r.Revoke, k.ID()) {
+			next.Keys = append(next.Keys, k)
+		}
+	}
+	next.Sort()
+	return next, next.check()
 }

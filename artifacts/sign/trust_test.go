@@ -94,7 +94,7 @@ func FuzzParseTrust(f *testing.F) {
 	})
 }
 
-func TestTrustSucceeds(t *testing.T) {
+func TestTrustAccept(t *testing.T) {
 	var keys []crypto.Signer
 	var pubs []PublicKey
 	for range 4 {
@@ -138,7 +138,10 @@ func TestTrustSucceeds(t *testing.T) {
 			}
 			bundles = append(bundles, s.Bundle)
 		}
-		err := old.Succeeds(tt.next, data, bundles)
+		got, err := old.Accept(data, bundles)
+		if err == nil && got.Version != tt.next.Version {
+			t.Errorf("%s: got version %d", tt.name, got.Version)
+		}
 		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 		}
@@ -149,8 +152,41 @@ func TestTrustSucceeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := old.Succeeds(n, encodeTrust(t, n), [][]byte{s.Bundle}); !errors.Is(err, ErrBadSignature) {
+	if _, err := old.Accept(encodeTrust(t, n), [][]byte{s.Bundle}); err == nil || !strings.Contains(err.Error(), "the bundle is for another file") {
 		t.Errorf("a signature over the old file: %v", err)
+	}
+	// What is signed by nobody is not parsed.
+	if _, err := old.Accept([]byte("{"), nil); err == nil || !strings.Contains(err.Error(), "signed by 0 of the old keys") {
+		t.Errorf("not JSON and not signed: %v", err)
+	}
+}
+
+func TestRotate(t *testing.T) {
+	_, a := newKey(t)
+	_, b := newKey(t)
+	_, c := newKey(t)
+	old := newTrust(t, 1, 1, a, b)
+	next, err := old.Rotate(Rotation{Add: []PublicKey{c}, Revoke: []string{a.ID()}, Threshold: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if next.Version != 2 || next.Threshold != 2 || len(next.Keys) != 2 || !slices.Equal(next.Revoked, []string{a.ID()}) || len(old.Revoked) != 0 {
+		t.Errorf("got %+v", next)
+	}
+	for _, tt := range []struct {
+		name   string
+		change Rotation
+		want   string
+	}{
+		{"revoked comes back", Rotation{Add: []PublicKey{a}}, "both trusted and revoked"},
+		{"twice", Rotation{Add: []PublicKey{b}}, "repeated"},
+		{"below threshold", Rotation{Remove: []string{b.ID()}}, "threshold 2, not 1 to 1"},
+		{"not there", Rotation{Remove: []string{a.ID()}}, "is not trusted"},
+		{"no id", Rotation{Revoke: []string{"x"}}, "not a key id"},
+	} {
+		if _, err := next.Rotate(tt.change); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+		}
 	}
 }
 

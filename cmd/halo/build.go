@@ -97,9 +97,6 @@ func (p *program) build(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if signer != nil && !compiled.Repo.Root.Lifetime.IsSet() {
-		extra.Add(diag.Diagnostic{Code: artifacts.CodeNoExpiry, Severity: diag.Warning, Pos: compiled.Repo.Root.Org.Pos, Document: "Halos", Path: "lifetime", Message: "the release never expires: halos.yaml has no lifetime"})
-	}
 	rep.Diagnostics = append(rep.Diagnostics, extra.Sorted()...)
 	b, err := assemble.Plan(c.Context, compiled, id)
 	if err != nil {
@@ -107,6 +104,10 @@ func (p *program) build(c *cli.Context) error {
 	}
 	for _, d := range extra.Sorted() {
 		b.Manifest.Warnings = append(b.Manifest.Warnings, artifacts.Warning{Code: d.Code.ID, Message: d.Message})
+	}
+	// About the signature and not the release, which is the same with and without one.
+	if signer != nil && b.Manifest.Expires.IsZero() {
+		rep.Diagnostics = append(rep.Diagnostics, diag.Diagnostic{Code: artifacts.CodeNoExpiry, Severity: diag.Warning, Pos: compiled.Repo.Root.Org.Pos, Document: "Halos", Path: "lifetime", Message: "the release never expires: halos.yaml has no lifetime"})
 	}
 	rel, err := b.Seal()
 	if err != nil {

@@ -38,6 +38,7 @@ func (p *program) releaseCommand() *cli.Command {
 				Name: "inspect", Usage: "list what a release holds, without verifying it", ArgsUsage: "RELEASE",
 				Action: p.releaseInspect,
 			},
+			p.trustCommand(),
 		},
 	}
 }
@@ -62,9 +63,12 @@ func (p *program) releaseSign(c *cli.Context) error {
 	if err != nil {
 		return rejected(err)
 	}
-	_, data, err := artifacts.ReadManifest(dir)
+	m, data, err := artifacts.ReadManifest(dir)
 	if err != nil {
 		return rejected(err)
+	}
+	if m.Expires.IsZero() {
+		fmt.Fprintf(p.err, "warning[%s] the release never expires: halos.yaml has no lifetime\n", artifacts.CodeNoExpiry.ID)
 	}
 	digest := artifacts.Digest(data)
 	if f == "json" {
@@ -114,7 +118,11 @@ func (p *program) releaseVerify(c *cli.Context) error {
 			Version  string   `json:"version"`
 			Sequence int64    `json:"sequence"`
 			Files    int      `json:"files"`
-		}{true, v.Digest, v.Signers, v.Manifest.Org, v.Manifest.Version, v.Manifest.Sequence, len(v.Manifest.Files)})
+			Detached bool     `json:"detached"`
+		}{true, v.Digest, v.Signers, v.Manifest.Org, v.Manifest.Version, v.Manifest.Sequence, len(v.Manifest.Files), v.Detached})
+	}
+	if !v.Detached && !c.Bool("quiet") {
+		fmt.Fprintf(p.err, "note: there is no %s, which openssl needs; %s, which was verified, is enough for halo and cosign\n", artifacts.DetachedName, artifacts.BundleName)
 	}
 	_, err = fmt.Fprintf(p.out, "verified %s\n  org %s, version %s, sequence %d, %d files\n  signed by key %s\n", v.Digest, v.Manifest.Org, v.Manifest.Version, v.Manifest.Sequence, len(v.Manifest.Files), strings.Join(v.Signers, ", "))
 	return err

@@ -1,16 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"halos.dev/halo/artifacts"
 	"halos.dev/halo/artifacts/sign"
+	"halos.dev/halo/lint/report"
 )
 
 // trustFlags are the flags of every command that uses a release, which is never used without being verified.
@@ -28,15 +31,11 @@ func (p *program) trustOf(c *cli.Context, root string) (*sign.Trust, error) {
 	case len(keys) > 0 && file != "":
 		return nil, errors.New("--key and --trust exclude each other: a trust file names its own keys")
 	case len(keys) > 0:
-		trust := sign.TrustKeys()
-		for _, file := range keys {
-			k, err := sign.LoadPublicKey(file)
-			if err != nil {
-				return nil, err
-			}
-			trust.Keys = append(trust.Keys, k)
+		loaded, err := publicKeys(keys)
+		if err != nil {
+			return nil, err
 		}
-		return trust, nil
+		return sign.TrustKeys(loaded...), nil
 	case file != "":
 		return sign.LoadTrust(file)
 	}
@@ -77,3 +76,195 @@ func (p *program) openRelease(c *cli.Context, fsys fs.FS, root string) (*artifac
 }
 
 var errNoKey = errors.New("name the keys with --key PUB or --trust FILE: a release is trusted by a key you have, not by one it brings")
+
+func (p *program) trustCommand() *cli.Command {
+	out := &cli.StringFlag{Name: "out", Usage: "the trust `FILE` to write; never one that is there"}
+	threshold := &cli.IntFlag{Name: "threshold", Usage: "the `NUMBER` of keys that must sign"}
+	return &cli.Command{
+		Name: "trust", Usage: "make, change and accept trust files",
+		Description: "A trust file names the keys of an organization, how many of them must sign, and the keys that are revoked. It is trusted because it was put where it is;\n" +
+			"after that only a file that enough of the old and of the new keys signed takes its place.",
+		Subcommands: []*cli.Command{
+			{
+				Name: "init", Usage: "make the first trust file of an organization", ArgsUsage: "PUB...",
+				Flags:  []cli.Flag{out, threshold, &cli.StringFlag{Name: "org", Usage: "the `ORG` of halos.yaml"}},
+				Action: p.trustInit,
+			},
+			{
+				Name: "rotate", Usage: "write the next version of a trust file, to be signed by the old and the new keys", ArgsUsage: "FILE",
+				Flags: []cli.Flag{
+					out, threshold,
+					&cli.StringSliceFlag{Name: "add", Usage: "a public key `FILE` to trust; may be repeated"},
+					&cli.StringSliceFlag{Name: "remove", Usage: "a `KEY` (id or public key file) that is no longer used; may be repeated"},
+					&cli.StringSliceFlag{Name: "revoke", Usage: "a `KEY` (id or public key file) that never counts again; may be repeated"},
+				},
+				Action: p.trustRotate,
+			},
+			{
+				Name: "sign", Usage: "sign a trust file; the signature is written beside it", ArgsUsage: "FILE",
+				Flags:  []cli.Flag{&cli.StringFlag{Name: "key", Usage: "the private key `FILE`"}},
+				Action: p.trustSign,
+			},
+			{
+				Name: "update", Usage: "put a newer trust file in the place of the one in use", ArgsUsage: "NEW",
+				Description: "NEW must be of the same organization, have a higher version, name every revoked key, and be signed by the threshold of the old and of the new keys.\n" +
+					"Its signatures are the files NEW.*.sigstore.json. Exit status 1 when it may not follow; then nothing is written.",
+				Flags:  []cli.Flag{&cli.StringFlag{Name: "trust", Usage: "the trust `FILE` in use (default: HALO_TRUST, else halo-trust.json in /etc/halo)"}},
+				Action: p.trustUpdate,
+			},
+			{
+				Name: "show", Usage: "list what a trust file says", ArgsUsage: "FILE",
+				Action: func(c *cli.Context) error {
+					return p.trustFile(c, func(file string) (*sign.Trust, error) { return sign.LoadTrust(file) })
+				},
+			},
+		},
+	}
+}
+
+// trustFile runs a command with one trust file as its argument and shows the trust it answers with.
+func (p *program) trustFile(c *cli.Context, do func(file string) (*sign.Trust, error)) error {
+	if err := exactly(c, 1, "one trust file"); err != nil {
+		return err
+	}
+	return p.showTrust(c, func() (*sign.Trust, error) { return do(c.Args().First()) })
+}
+
+func (p *program) showTrust(c *cli.Context, do func() (*sign.Trust, error)) error {
+	f, err := form(c, "text", "json")
+	if err != nil {
+		return err
+	}
+	t, err := do()
+	if err != nil {
+		return rejected(err)
+	}
+	ids := make([]string, len(t.Keys))
+	for i, k := range t.Keys {
+		ids[i] = k.ID()
+	}
+	if f == "json" {
+		return report.WriteJSON(p.out, struct {
+			Org       string   `json:"org"`
+			Version   int64    `json:"version"`
+			Threshold int      `json:"threshold"`
+			Keys      []string `json:"keys"`
+			Revoked   []string `json:"revoked"`
+		}{t.Org, t.Version, t.Threshold, ids, append([]string{}, t.Revoked...)})
+	}
+	fmt.Fprintf(p.out, "trust of %s, version %d: %d of %d keys must sign\n", t.Org, t.Version, t.Threshold, len(t.Keys))
+	for _, id := range ids {
+		fmt.Fprintf(p.out, "  key     %s\n", id)
+	}
+	for _, id := range t.Revoked {
+		fmt.Fprintf(p.out, "  revoked %s\n", id)
+	}
+	return nil
+}
+
+func publicKeys(files []string) ([]sign.PublicKey, error) {
+	keys := make([]sign.PublicKey, 0, len(files))
+	for _, file := range files {
+		k, err := sign.LoadPublicKey(file)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, k)
+	}
+	return keys, nil
+}
+
+// keyIDs takes each key by its id or its file.
+func keyIDs(keys []string) ([]string, error) {
+	ids := make([]string, 0, len(keys))
+	for _, key := range keys {
+		if len(key) == 64 && strings.Trim(key, "0123456789abcdef") == "" {
+			ids = append(ids, key)
+			continue
+		}
+		k, err := sign.LoadPublicKey(key)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, k.ID())
+	}
+	return ids, nil
+}
+
+func (p *program) trustInit(c *cli.Context) error {
+	if c.String("out") == "" || c.String("org") == "" || c.NArg() == 0 {
+		return errors.New("trust init needs --org ORG, --out FILE and one or more public keys")
+	}
+	return p.showTrust(c, func() (*sign.Trust, error) {
+		keys, err := publicKeys(c.Args().Slice())
+		if err != nil {
+			return nil, err
+		}
+		t := &sign.Trust{Org: c.String("org"), Version: 1, Threshold: 1, Keys: keys}
+		if c.IsSet("threshold") {
+			t.Threshold = c.Int("threshold")
+		}
+		t.Sort()
+		return t, artifacts.WriteTrust(c.String("out"), t)
+	})
+}
+
+func (p *program) trustRotate(c *cli.Context) error {
+	if c.String("out") == "" {
+		return errors.New("trust rotate needs --out FILE: the trust file in use is replaced only once the new one is signed (halo release trust update)")
+	}
+	if c.IsSet("threshold") && c.Int("threshold") < 1 {
+		return errors.New("--threshold is 1 or more")
+	}
+	return p.trustFile(c, func(file string) (*sign.Trust, error) {
+		t, err := sign.LoadTrust(file)
+		if err != nil {
+			return nil, err
+		}
+		r := sign.Rotation{Threshold: c.Int("threshold")}
+		if r.Add, err = publicKeys(c.StringSlice("add")); err != nil {
+			return nil, err
+		}
+		if r.Remove, err = keyIDs(c.StringSlice("remove")); err != nil {
+			return nil, err
+		}
+		if r.Revoke, err = keyIDs(c.StringSlice("revoke")); err != nil {
+			return nil, err
+		}
+		if t, err = t.Rotate(r); err != nil {
+			return nil, err
+		}
+		return t, artifacts.WriteTrust(c.String("out"), t)
+	})
+}
+
+func (p *program) trustSign(c *cli.Context) error {
+	f, err := form(c, "text", "json")
+	if err != nil {
+		return err
+	}
+	if err := exactly(c, 1, "one trust file"); err != nil {
+		return err
+	}
+	if c.String("key") == "" {
+		return errors.New("sign needs --key FILE, the private key")
+	}
+	signer, err := p.signer(c.String("key"))
+	if err != nil {
+		return err
+	}
+	s, err := artifacts.SignTrust(c.Args().First(), signer)
+	if err != nil {
+		return err
+	}
+	if f == "json" {
+		return report.WriteJSON(p.out, map[string]string{"key": s.Key.ID()})
+	}
+	_, err = fmt.Fprintf(p.out, "signed %s\nkey    %s\n", c.Args().First(), s.Key.ID())
+	return err
+}
+
+func (p *program) trustUpdate(c *cli.Context) error {
+	file := cmp.Or(c.String("trust"), p.getenv("HALO_TRUST"), defaultTrust(string(filepath.Separator)))
+	return p.trustFile(c, func(next string) (*sign.Trust, error) { return artifacts.UpdateTrust(file, next) })
+}
