@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -89,6 +90,14 @@ func TestScripts(t *testing.T) {
 				_, err = f.WriteString(args[1])
 				ts.Check(err)
 				ts.Check(f.Close())
+			},
+			// pad FILE SIZE adds a YAML comment that gives a file that many bytes.
+			"pad": func(ts *testscript.TestScript, _ bool, args []string) {
+				size, err := strconv.Atoi(args[1])
+				ts.Check(err)
+				data := ts.ReadFile(args[0]) + "#"
+				data += strings.Repeat("x", max(0, size-len(data)))
+				ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(data), 0o644))
 			},
 			// mkfifo FILE makes a named pipe.
 			"mkfifo": func(ts *testscript.TestScript, _ bool, args []string) {

@@ -136,7 +136,7 @@ func harden(c *cli.Command) {
 
 func (p *program) commands() []*cli.Command {
 	return []*cli.Command{
-		p.lintCommand(), p.validateCommand(), p.buildCommand(), p.renderCommand(), p.egressCommand(), p.explainCommand(), p.harnessesCommand(), p.testCommand(),
+		p.lintCommand(), p.validateCommand(), p.buildCommand(), p.renderCommand(), p.egressCommand(), p.explainCommand(), p.harnessesCommand(), p.testCommand(), p.packCommand(),
 		p.releaseCommand(), p.keygenCommand(), p.explainCodeCommand(), p.versionCommand(), p.completionCommand(),
 	}
 }

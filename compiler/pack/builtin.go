@@ -24,6 +24,14 @@ func IsBuiltin(name string) bool { return slices.Contains(profiles, name) }
 
 // Builtin returns a built-in pack. Its digest is that of the data in this program: DefenseClaw's own changes between releases.
 func Builtin(name string) (*Pack, error) {
+	file, err := builtin(name)
+	if err != nil {
+		return nil, err
+	}
+	return file.Pack, nil
+}
+
+func builtin(name string) (*File, error) {
 	data, err := BuiltinBytes(name)
 	if err != nil {
 		return nil, err
@@ -34,7 +42,7 @@ func Builtin(name string) (*Pack, error) {
 		return nil, err
 	}
 	p.BuiltIn = true
-	return p, nil
+	return &File{Pack: p, Data: data}, nil
 }
 
 // BuiltinBytes returns the text of a built-in pack.

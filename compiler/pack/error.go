@@ -1,6 +1,11 @@
 package pack
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+)
 
 // Error is why a pack does not load. Its text is DefenseClaw's: "sandbox pack PATH: KEY: REASON".
 type Error struct {
@@ -11,6 +16,8 @@ type Error struct {
 	// Reason is DefenseClaw's text. Class is its error class, such as yaml_alias, unknown_field or invalid_value.
 	Reason string
 	Class  string
+	// Hint is what to write instead, "" for none; it is not part of the text.
+	Hint string
 	// Line and Column are 1-based; 0 when the problem has no place.
 	Line, Column int
 	// Structural marks problems of the YAML structure, whose text names the line.
@@ -18,11 +25,15 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
+	key := e.Key
+	if strings.ContainsFunc(key, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		key = strconv.Quote(key)
+	}
 	switch {
-	case e.Key == "":
+	case key == "":
 		return fmt.Sprintf("sandbox pack %s: %s", e.Path, e.Reason)
 	case e.Structural && e.Line > 0:
-		return fmt.Sprintf("sandbox pack %s: %s: line %d: %s", e.Path, e.Key, e.Line, e.Reason)
+		return fmt.Sprintf("sandbox pack %s: %s: line %d: %s", e.Path, key, e.Line, e.Reason)
 	}
-	return fmt.Sprintf("sandbox pack %s: %s: %s", e.Path, e.Key, e.Reason)
+	return fmt.Sprintf("sandbox pack %s: %s: %s", e.Path, key, e.Reason)
 }

@@ -8,6 +8,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"halos.dev/halo/compiler/diag"
 )
 
 // Finder finds packs on a device, or in any tree that looks like one.
@@ -31,15 +33,32 @@ type OwnerCheck struct {
 	UID func(fs.FileInfo) (uid int, ok bool)
 }
 
-// Find loads what a reference names: "" is the open pack, the built-in names always the built-in packs, another name <pack_dir>/<name>/pack.yaml, anything
-// else an absolute path or one that starts with ~/. The error is an *Error.
+// File is a pack with the bytes it was read from.
+type File struct {
+	*Pack
+	Data []byte
+	// Warnings are what is doubtful about a pack that loads. Their file index is 0.
+	Warnings []diag.Diagnostic
+}
+
+// Find is Read without the bytes.
 func (f Finder) Find(ref string) (*Pack, error) {
+	file, err := f.Read(ref)
+	if err != nil {
+		return nil, err
+	}
+	return file.Pack, nil
+}
+
+// Read loads what a reference names: "" is the open pack, the built-in names always the built-in packs, another name <pack_dir>/<name>/pack.yaml, anything
+// else an absolute path or one that starts with ~/. The error is an *Error.
+func (f Finder) Read(ref string) (*File, error) {
 	ref = strings.TrimSpace(ref)
 	switch {
 	case ref == "":
-		return Builtin("open")
+		return builtin("open")
 	case IsBuiltin(ref):
-		return Builtin(ref)
+		return builtin(ref)
 	case ValidName(ref):
 		if f.Dir == "" {
 			return nil, &Error{Path: ref, Class: "not_found", Reason: "pack not found: openshell.pack_dir is empty, so only the built-in packs have names"}
@@ -119,7 +138,7 @@ func unreadable(name string, err error) error {
 }
 
 // directory loads the pack of a directory; name is the name that led there, "" when a path did.
-func (f Finder) directory(dir, name string) (*Pack, error) {
+func (f Finder) directory(dir, name string) (*File, error) {
 	shown := dir
 	if name != "" {
 		shown = name
@@ -138,7 +157,7 @@ func (f Finder) directory(dir, name string) (*Pack, error) {
 	return f.file(file, info, name)
 }
 
-func (f Finder) file(name string, info fs.FileInfo, mustName string) (*Pack, error) {
+func (f Finder) file(name string, info fs.FileInfo, mustName string) (*File, error) {
 	// A FIFO would block the reader, so the type is asked before the file is opened, and again of what was opened.
 	if !info.Mode().IsRegular() {
 		return nil, &Error{Path: name, Class: "not_regular", Reason: "must be a regular file"}
@@ -171,7 +190,7 @@ func (f Finder) file(name string, info fs.FileInfo, mustName string) (*Pack, err
 	if err := firstError(name, problems); err != nil {
 		return nil, err
 	}
-	return p, nil
+	return &File{p, data, diagnostics(problems, 0)}, nil
 }
 
 // Owned is what the owner check looks at.
@@ -215,7 +234,7 @@ func CheckOwner(name string, user int, file, dir Owned) error {
 // Entry is one pack of a listing: a pack, or why it does not load.
 type Entry struct {
 	Name string
-	Pack *Pack
+	File *File
 	Err  error
 }
 
@@ -227,7 +246,7 @@ const maxEntries = 256
 func (f Finder) List() ([]Entry, error) {
 	var out []Entry
 	for _, name := range profiles {
-		p, err := Builtin(name)
+		p, err := builtin(name)
 		out = append(out, Entry{name, p, err})
 	}
 	if f.Dir == "" {
@@ -255,7 +274,7 @@ func (f Finder) List() ([]Entry, error) {
 			continue
 		}
 		full := dir + "/" + name
-		var p *Pack
+		var p *File
 		switch {
 		case link:
 			err = &Error{Path: full, Class: "symlink", Reason: "must not be a symbolic link"}

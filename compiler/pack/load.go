@@ -112,7 +112,7 @@ func Load(path string, data []byte) (*Pack, error) {
 func firstError(path string, problems []problem) error {
 	for _, f := range problems {
 		if f.code.Severity == diag.Error {
-			return &Error{Path: path, Key: f.key, Reason: f.reason, Class: f.class, Line: f.line, Column: f.column, Structural: f.structural}
+			return &Error{Path: path, Key: f.key, Reason: f.reason, Class: f.class, Hint: f.hint, Line: f.line, Column: f.column, Structural: f.structural}
 		}
 	}
 	return nil

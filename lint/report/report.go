@@ -263,6 +263,9 @@ func visible(r rune) string {
 	return string(r)
 }
 
+// Printable makes a text safe for one line of a terminal.
+func Printable(s string) string { return printable(s) }
+
 // printable makes a text safe for one line of a terminal.
 func printable(s string) string {
 	safe := true
