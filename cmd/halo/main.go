@@ -138,5 +138,6 @@ func (p *program) commands() []*cli.Command {
 	return []*cli.Command{
 		p.lintCommand(), p.validateCommand(), p.buildCommand(), p.renderCommand(), p.egressCommand(), p.explainCommand(), p.harnessesCommand(), p.testCommand(), p.packCommand(),
 		p.releaseCommand(), p.keygenCommand(), p.explainCodeCommand(), p.versionCommand(), p.completionCommand(),
+		p.installCommand(),
 	}
 }

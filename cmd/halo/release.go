@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"halos.dev/halo/artifacts"
+	"halos.dev/halo/artifacts/device"
 	"halos.dev/halo/artifacts/sign"
 	"halos.dev/halo/compiler"
 	"halos.dev/halo/compiler/diag"
@@ -78,8 +79,11 @@ func (p *program) releaseSign(c *cli.Context) error {
 	return err
 }
 
-// rejected marks a release that does not verify as a negative answer.
+// rejected marks a release that does not verify, or a device that must not be changed as asked, as a negative answer.
 func rejected(err error) error {
+	if r, ok := errors.AsType[*device.Refusal](err); ok && !r.Code.NoAnswer {
+		return answerError{err}
+	}
 	if _, ok := errors.AsType[*artifacts.VerifyError](err); ok {
 		return answerError{err}
 	}
@@ -185,7 +189,7 @@ func (p *program) keygenCommand() *cli.Command {
 
 // codes joins the codes of every package, in order of their ids.
 func codes() []*diag.Code {
-	out := slices.Concat(compiler.Codes(), lint.Codes(), artifacts.Codes(), sign.Codes())
+	out := slices.Concat(compiler.Codes(), lint.Codes(), artifacts.Codes(), sign.Codes(), device.Codes())
 	slices.SortFunc(out, func(a, b *diag.Code) int {
 		if a.ID < b.ID {
 			return -1
