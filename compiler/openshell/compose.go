@@ -249,8 +249,7 @@ func (c *composer) merge(s source, eg *egressFilter) {
 		if i := slices.IndexFunc(c.out.Rules, func(o Rule) bool { return o.Slug == r.Slug }); i >= 0 {
 			first := &c.out.Rules[i]
 			if !slices.ContainsFunc(c.in.Replace, func(h Host) bool { return h.Text == r.Slug }) {
-				f := c.fs.compose(codeSlug, r.At(""), r.Place.Path, "rename it, or list "+r.Slug+" under replace", "slug %q of %s is taken by %s", clip(r.Slug), s.name, first.Origin)
-				f.Diagnostic = f.WithRelated(first.At(""), "the rule it would replace")
+				c.taken(&r, first)
 				continue
 			}
 			c.replaced = append(c.replaced, r.Slug)
@@ -259,6 +258,18 @@ func (c *composer) merge(s source, eg *egressFilter) {
 		c.out.Rules = append(c.out.Rules, r)
 		c.builtin[r.Slug] = s.builtin
 	}
+}
+
+// taken reports a slug that two sources have, at the later one unless that is built in.
+func (c *composer) taken(later, first *Rule) {
+	hint := "rename it, or list " + clip(later.Slug) + " under replace"
+	if pos := later.At(""); pos.IsValid() || !first.At("").IsValid() {
+		f := c.fs.compose(codeSlug, pos, later.Place.Path, hint, "slug %q of %s is taken by %s", clip(later.Slug), later.Origin, first.Origin)
+		f.Diagnostic, f.Origin = f.WithRelated(first.At(""), "the rule it would replace"), later.Origin
+		return
+	}
+	f := c.fs.compose(codeSlug, first.At(""), first.Place.Path, hint, "slug %q of %s is the one of %s, which would replace it", clip(first.Slug), first.Origin, later.Origin)
+	f.Origin = first.Origin
 }
 
 func (c *composer) unusedReplace() {

@@ -189,7 +189,11 @@ func (p *parser) part(n *yaml.Node, path string, into part) {
 	}
 	for _, k := range keys {
 		if k.required && seen[k.name] == nil {
-			p.refuse(n, path, "", "required key %q is missing in %s", k.name, pathWord(path))
+			hint := "add " + k.name
+			if path == "" && k.name == "version" {
+				hint = "add version: 1"
+			}
+			p.refuse(n, path, hint, "required key %q is missing in %s", k.name, pathWord(path))
 		}
 	}
 }
