@@ -36,6 +36,8 @@ type Input struct {
 	NoRender bool
 	// Question, when set, reads only what a question about its ring and units needs.
 	Question *policy.Question
+	// Inspect, when set, sees the bytes of every file of the repo once; it is called concurrently.
+	Inspect func(file int, data []byte)
 	// Workers is the number of files and policies worked on at a time; 0 means one per processor.
 	Workers int
 	Limits  source.Limits
@@ -89,7 +91,7 @@ func (p *Plan) Lacks(g harness.Gap) bool {
 // Compile runs the pipeline. It always answers with what it has; whether that may be used is in diags.
 func Compile(ctx context.Context, in Input, diags *diag.List) *Compiled {
 	c := &Compiled{Harnesses: all.Harnesses(), plans: map[*effective.Policy]*Plan{}}
-	c.Repo = policy.Load(ctx, in.FS, policy.Options{Limits: in.Limits, Workers: in.Workers, ReadPack: pack.Check, Question: in.Question}, diags)
+	c.Repo = policy.Load(ctx, in.FS, policy.Options{Limits: in.Limits, Workers: in.Workers, ReadPack: pack.Check, Inspect: in.Inspect, Question: in.Question}, diags)
 	c.Resolver = effective.NewResolver(c.Repo)
 	c.Targets = c.Resolver.Targets()
 	if diags.NoAnswer() {

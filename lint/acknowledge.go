@@ -51,9 +51,9 @@ func about(code *diag.Code, pos diag.Pos, path, format string, args ...any) diag
 	return d
 }
 
-// Acknowledge removes the warnings that halos.yaml acknowledges and adds warnings about acknowledgements that are expired or needless. The result is in the
-// total order.
-func Acknowledge(repo *policy.Repo, ds []diag.Diagnostic, now time.Time) []diag.Diagnostic {
+// Acknowledge removes the warnings that halos.yaml acknowledges and adds warnings about acknowledgements that are expired and, when all is there that a repo can
+// be warned about, about those that are needless. The result is in the total order.
+func Acknowledge(repo *policy.Repo, ds []diag.Diagnostic, now time.Time, all bool) []diag.Diagnostic {
 	if repo.Root == nil || len(repo.Root.Acknowledge) == 0 {
 		return ds
 	}
@@ -77,7 +77,7 @@ func Acknowledge(repo *policy.Repo, ds []diag.Diagnostic, now time.Time) []diag.
 			}
 			return d.Severity != diag.Error && d.Code.ID == a.Code.V && fspath.Matches(pattern, "/"+file, "/", "")
 		})
-		if len(out) == before {
+		if all && len(out) == before {
 			own = append(own, about(codeAckUnused, a.Code.Pos, at+".code", "no warning %s is at %s", a.Code.V, a.Path.V))
 		}
 	}

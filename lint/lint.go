@@ -22,14 +22,17 @@ type Rule struct {
 type Pass struct {
 	*compiler.Compiled
 	// FS is the policy repo, for rules about files that are not policy documents.
-	FS    fs.FS
+	FS fs.FS
+	// Texts has what was seen in the bytes of the files.
+	Texts *Texts
 	code  *diag.Code
 	diags *diag.List
 }
 
 // Rules lists every rule in order of its code.
 func Rules() []Rule {
-	return []Rule{exfiltration, dnsOverHTTPS, unusedDocument, emptyRing, farPins, untestedDenial, projectFiles, lineEndings}
+	return []Rule{exfiltration, dnsOverHTTPS, unusedDocument, emptyRing, farPins, untestedDenial, projectFiles, lineEndings,
+		configurationRoot, openConfiguration, hiddenSecret, repeatedEntry}
 }
 
 // Codes lists the codes of the rules and of acknowledgements.
@@ -41,22 +44,28 @@ func Codes() []*diag.Code {
 	return append(out, codeAckRefused, codeAckExpired, codeAckUnused)
 }
 
-// Run runs every rule but those whose code is in skip.
-func Run(c *compiler.Compiled, fsys fs.FS, diags *diag.List, skip ...string) {
+// Run runs every rule but those whose code is in skip. Texts looked at the files while they were compiled (compiler.Input.Inspect); diags has what the compiler
+// found.
+func Run(c *compiler.Compiled, fsys fs.FS, texts *Texts, diags *diag.List, skip ...string) {
 	for _, r := range Rules() {
 		if !slices.Contains(skip, r.Code.ID) {
-			r.Find(&Pass{c, fsys, r.Code, diags})
+			r.Find(&Pass{c, fsys, texts, r.Code, diags})
 		}
 	}
 }
 
-// Report adds a finding of the rule at a place.
-func (p *Pass) Report(pos diag.Pos, path, format string, args ...any) {
+// about is a finding of the rule at a place.
+func (p *Pass) about(pos diag.Pos, path, format string, args ...any) diag.Diagnostic {
 	d := diag.New(p.code, pos, path, format, args...)
 	if h := p.Repo.DocumentAt(pos); h != nil {
 		d.Document = h.ID()
 	}
-	p.diags.Add(d)
+	return d
+}
+
+// Report adds a finding of the rule at a place.
+func (p *Pass) Report(pos diag.Pos, path, format string, args ...any) {
+	p.diags.Add(p.about(pos, path, format, args...))
 }
 
 // ReportFile adds a finding about a file that is not a policy document.

@@ -1,6 +1,8 @@
 package lint
 
 import (
+	"strings"
+
 	"halos.dev/halo/compiler/diag"
 	"halos.dev/halo/compiler/harness"
 	"halos.dev/halo/compiler/policy"
@@ -73,23 +75,33 @@ var untestedDenial = Rule{
 		Text:  "No policy test expects this host to be denied, so that nothing fails when the entry is lost in an edit.",
 		After: "kind: PolicyTest\nname: egress\ntests:\n  - {host: pastebin.com, expect: deny}"},
 	Find: func(p *Pass) {
-		if len(p.Repo.Tests) == 0 {
-			return
-		}
 		outcomes, err := p.RunTests()
 		if err != nil {
 			return
 		}
 		tested := map[string]bool{}
 		for _, o := range outcomes {
+			// A wildcard beside its apex is one decision to people: either name tests both.
 			tested[o.Rule] = true
-		}
-		for _, doc := range p.Repo.Profiles {
-			for i, h := range doc.Egress.DeniedDomains.Items {
-				if !tested["egress.deniedDomains "+h.Pattern.String()] {
-					p.Report(h.Pos, indexed("egress.deniedDomains", i), "no policy test expects %s to be denied by this entry", h.Pattern)
+			if field, entry, ok := strings.Cut(o.Rule, " "); ok {
+				tested[field+" *."+entry] = true
+				if apex, wild := strings.CutPrefix(entry, "*."); wild {
+					tested[field+" "+apex] = true
 				}
 			}
+		}
+		report := func(l policy.Hosts, path string) {
+			for i, h := range l.Items {
+				if !tested["egress.deniedDomains "+h.Pattern.String()] {
+					p.Report(h.Pos, indexed(path, i), "no policy test expects %s to be denied by this entry", h.Pattern)
+				}
+			}
+		}
+		for _, doc := range p.Repo.Profiles {
+			report(doc.Egress.DeniedDomains, "egress.deniedDomains")
+		}
+		for _, doc := range p.Repo.Units {
+			report(doc.Overlay.Egress.DeniedDomains, "overlay.egress.deniedDomains")
 		}
 	},
 }

@@ -105,17 +105,21 @@ func (p *program) compileAsOf(c *cli.Context, r *repo, in compiler.Input, now ti
 	}
 	in.FS, in.Now = r.fs, now
 	var diags diag.List
+	var texts lint.Texts
+	if p.advise {
+		in.Inspect = texts.Inspect
+	}
 	compiled := compiler.Compile(c.Context, in, &diags)
 	if err := c.Context.Err(); err != nil {
 		return nil, nil, nil, errors.New("interrupted")
 	}
 	if p.advise {
-		lint.Run(compiled, r.fs, &diags)
+		lint.Run(compiled, r.fs, &texts, &diags)
 	}
 	if in.Question == nil {
 		lint.CheckAcknowledgements(compiled.Repo, codes(), &diags)
 	}
-	rep := &report.Report{Diagnostics: lint.Acknowledge(compiled.Repo, diags.Sorted(), now), Files: compiled.Repo.Files, FS: r.fs, Version: version}
+	rep := &report.Report{Diagnostics: lint.Acknowledge(compiled.Repo, diags.Sorted(), now, p.advise), Files: compiled.Repo.Files, FS: r.fs, Version: version}
 	rep.Prefix = prefix(r.dir)
 	if diags.NoAnswer() && len(compiled.Repo.Files) == 0 {
 		for i := range rep.Diagnostics {

@@ -50,6 +50,11 @@ type checker struct {
 func Repo(in Input, diags *diag.List) []Permit {
 	c := &checker{Input: in, diags: diags, used: map[*policy.Exception]bool{}}
 	c.gateway()
+	for _, p := range in.Repo.Presets {
+		hosts := policy.Hosts{Items: p.Hosts}
+		c.repeated(hosts, "hosts")
+		c.shared(hosts, "hosts")
+	}
 	for _, p := range in.Repo.Profiles {
 		c.profile(p)
 	}

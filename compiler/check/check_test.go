@@ -101,6 +101,8 @@ func TestCodes(t *testing.T) {
 		{codeCovered, "egress.deniedDomains[1]", []string{base("egress: {default: deny, allowedDomains: [ai.acme.example], deniedDomains: [x.example, x.example]}")}, []string{base("egress: {default: deny, allowedDomains: [ai.acme.example], deniedDomains: [x.example]}")}},
 		{codeApexOnly, "egress.deniedDomains[0]", []string{base("egress: {deniedDomains: [x.example]}")}, []string{base("egress: {deniedDomains: [x.example], allowedDomains: [ai.acme.example]}")}},
 		{codeSharedSuffix, "egress.allowedDomains[1]", []string{base("egress: {allowedDomains: [ai.acme.example, '*.github.io']}")}, []string{base("egress: {allowedDomains: [ai.acme.example, '*.acme.github.io']}")}},
+		{codeSharedSuffix, "hosts[0]", []string{"Preset pages hosts: ['*.github.io']"}, []string{"Preset pages hosts: [acme.github.io]"}},
+		{codeCovered, "hosts[1]", []string{"Preset pages hosts: [acme.github.io, acme.github.io]"}, []string{"Preset pages hosts: [acme.github.io]"}},
 		{codeEndpointDenied, "telemetry.otlpEndpoint", []string{"Profile base harnesses: {claude-code: 2.1.332}, permissions: {disableBypass: true}, " + listed + ", telemetry: {enabled: true, otlpEndpoint: 'https://otel.example'}"}, []string{"Profile base harnesses: {claude-code: 2.1.332}, permissions: {disableBypass: true}, " + listed + ", telemetry: {enabled: true, otlpEndpoint: 'https://otel.corp.example'}"}},
 		{codeEndpointDenied, "mcp.servers[0].url", []string{base(listed + ", mcp: {servers: [{name: a, url: 'https://mcp.example'}]}")}, []string{base(listed + ", mcp: {servers: [{name: a, url: 'https://mcp.corp.example'}]}")}},
 

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"bytes"
 	"fmt"
 	"iter"
 	"math"
@@ -130,8 +131,10 @@ func haloHeader(value string) bool {
 	return false
 }
 
-// secretPrefixes are prefixes of vendors' tokens; a token has at least ten more characters.
-var secretPrefixes = []string{"sk-", "ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "xoxb-", "xoxp-", "xoxa-", "xoxs-", "xapp-"}
+// secretMarks are how credentials of well-known form begin. A token of a vendor has at least ten more characters, an AWS key id sixteen.
+var secretMarks = []string{"sk-", "ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "xoxb-", "xoxp-", "xoxa-", "xoxs-", "xapp-", "AKIA", "ASIA", privateKeyMark}
+
+const privateKeyMark = "-----BEGIN "
 
 // Secret says what kind of literal credential a value seems to hold, or "". References such as ${NAME} are not secrets; the default part of ${NAME:-x} is
 // looked at like any text. The value itself must never be printed.
@@ -154,31 +157,60 @@ func Secret(value string) string {
 	return ""
 }
 
-// KnownSecret finds credentials of well-known form anywhere in a text: vendors' tokens, AWS key ids and private keys. It is exact enough to run over whole files.
+// KnownSecret finds a credential of well-known form anywhere in a text: vendors' tokens, AWS key ids and private keys. It is exact enough to run over whole files.
 func KnownSecret(text string) string {
-	for word := range words(text) {
-		if len(word) < shortestSecret {
-			continue
-		}
-		for _, p := range secretPrefixes {
-			if strings.HasPrefix(word, p) && len(word) >= len(p)+10 {
-				return "a token that begins with " + p
+	for _, what := range KnownSecrets([]byte(text)) {
+		return what
+	}
+	return ""
+}
+
+// KnownSecrets yields where credentials of well-known form begin in a text, and what kind each is.
+func KnownSecrets(text []byte) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		for i, mark := range secretMarks {
+			for at := 0; ; {
+				next := bytes.Index(text[at:], []byte(mark))
+				if next < 0 {
+					break
+				}
+				at += next
+				if what := known(text, at, i); what != "" && !yield(at, what) {
+					return
+				}
+				at += len(mark)
 			}
 		}
-		if len(word) >= 20 && (strings.HasPrefix(word, "AKIA") || strings.HasPrefix(word, "ASIA")) && strings.Trim(word[:20], "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == "" {
-			return "an AWS access key id"
-		}
 	}
-	for rest := text; ; {
-		_, after, ok := strings.Cut(rest, "-----BEGIN ")
-		if !ok {
-			return ""
-		}
-		if head, _, ok := strings.Cut(after, "-----"); ok && strings.HasSuffix(head, "PRIVATE KEY") {
+}
+
+// known says what the text at a mark of secretMarks is, or "".
+func known(text []byte, at, mark int) string {
+	if secretMarks[mark] == privateKeyMark {
+		if head, _, ok := bytes.Cut(text[at+len(privateKeyMark):], []byte("-----")); ok && bytes.HasSuffix(head, []byte("PRIVATE KEY")) {
 			return "a private key"
 		}
-		rest = after
+		return ""
 	}
+	if at > 0 && wordByte(text[at-1]) {
+		return ""
+	}
+	end := at
+	for end < len(text) && wordByte(text[end]) {
+		end++
+	}
+	word := string(text[at:end])
+	switch prefix := secretMarks[mark]; prefix {
+	case "AKIA", "ASIA":
+		if len(word) >= 20 && strings.Trim(word[:20], "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == "" {
+			return "an AWS access key id"
+		}
+	default:
+		if len(word) >= len(prefix)+10 {
+			return "a token that begins with " + prefix
+		}
+	}
+	return ""
 }
 
 // unref removes references to variables and keeps the default part of ${NAME:-default}.
@@ -203,16 +235,12 @@ func unref(s string) string {
 	}
 }
 
-// shortestSecret is the length of the shortest token that secretPrefixes can find.
-const shortestSecret = len("sk-") + 10
-
 // words yields the runs of letters, digits, underscores and hyphens.
 func words(s string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		start := -1
 		for i := range len(s) {
-			c := s[i]
-			if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' {
+			if wordByte(s[i]) {
 				if start < 0 {
 					start = i
 				}
@@ -227,6 +255,10 @@ func words(s string) iter.Seq[string] {
 			yield(s[start:])
 		}
 	}
+}
+
+func wordByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
 
 // random reports whether a token is mixed hexadecimal, or has both cases, a digit and at least four bits of entropy a character.

@@ -39,14 +39,7 @@ func (c *checker) own(b *policy.Body, eff *effective.Policy, prefix string) {
 	}
 	c.repeated(b.Egress.AllowedDomains, prefix+"egress.allowedDomains")
 	c.repeated(b.Egress.DeniedDomains, prefix+"egress.deniedDomains")
-	for i, h := range b.Egress.AllowedDomains.Items {
-		if !h.Pattern.Wildcard() {
-			continue
-		}
-		if kind, shared := host.SharedSuffix(h.Pattern.Suffix()); shared {
-			c.add(diag.New(codeSharedSuffix, h.Pos, prefix+"egress.allowedDomains["+strconv.Itoa(i)+"]", "%s is broad: it covers names of strangers under the %s suffix %s", h.Pattern, kind, h.Pattern.Suffix()))
-		}
-	}
+	c.shared(b.Egress.AllowedDomains, prefix+"egress.allowedDomains")
 	for i, r := range b.Sandbox.WritableRoots.Items {
 		if what, ok := fspath.ConfigDir(r.Path); ok {
 			c.add(diag.New(codeConfigRoot, r.Pos, prefix+"sandbox.writableRoots["+strconv.Itoa(i)+"]", "%s reaches %s, which an agent could then change", r.Path, what).
@@ -58,6 +51,18 @@ func (c *checker) own(b *policy.Body, eff *effective.Policy, prefix string) {
 			WithHint("use default, acceptEdits, plan or auto"))
 	}
 	c.guards(b, prefix)
+}
+
+// shared reports wildcards that cover names of strangers.
+func (c *checker) shared(l policy.Hosts, path string) {
+	for i, h := range l.Items {
+		if !h.Pattern.Wildcard() {
+			continue
+		}
+		if kind, shared := host.SharedSuffix(h.Pattern.Suffix()); shared {
+			c.add(diag.New(codeSharedSuffix, h.Pos, path+"["+strconv.Itoa(i)+"]", "%s is broad: it covers names of strangers under the %s suffix %s", h.Pattern, kind, h.Pattern.Suffix()))
+		}
+	}
 }
 
 // repeated reports entries that are repeated or that another entry of the list covers.

@@ -3,6 +3,7 @@
 package fspath
 
 import (
+	"iter"
 	"slices"
 	"strings"
 	"unicode"
@@ -494,6 +495,24 @@ func Covers(dir, p Path) bool {
 		return true
 	}
 	return strings.HasPrefix(p.body, dir.body) && p.body[len(dir.body)] == '/'
+}
+
+// Parents yields the normal forms of the directories above a path, nearest first.
+func Parents(p Path) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		text := p.text
+		for {
+			i := strings.LastIndexByte(text, '/')
+			if i < 0 || text == "/" {
+				return
+			}
+			// The directory above /a is / itself.
+			text = text[:max(i, 1)]
+			if !yield(text) {
+				return
+			}
+		}
+	}
 }
 
 // Matches reports whether a protected path covers a file, given as an absolute path. home is the user's home directory, workspace the directory that

@@ -417,6 +417,21 @@ func TestConfigDir(t *testing.T) {
 	}
 }
 
+func TestParents(t *testing.T) {
+	for in, want := range map[string]string{"/a/b/c": "/a/b /a /", "/a": "/", "/": "", "~/a/b": "~/a ~", "~": "", "a/*/c": "a/* a", "a": ""} {
+		p, problem := ParseQuery(in)
+		if strings.Contains(in, "*") {
+			p, problem = ParseProtected(in)
+		}
+		if problem != nil {
+			t.Fatal(in, problem)
+		}
+		if got := strings.Join(slices.Collect(Parents(p)), " "); got != want {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+}
+
 func FuzzParseRoot(f *testing.F) {
 	for _, s := range []string{"/opt/x", "~/.cache/acme", "/opt/../etc", "//etc/.", "~/..", "/Users/alice/.", `C:\x`, "/System/Volumes/Data/Users/a", "/opt/\u200b", "/ETC", "~", "/*0/../", "/ /"} {
 		f.Add(s)

@@ -26,6 +26,8 @@ type Options struct {
 	Workers int
 	// ReadPack checks pack files. Nil skips their content.
 	ReadPack PackReader
+	// Inspect, when set, sees the bytes of every file once. It is called concurrently and must not keep them.
+	Inspect func(file int, data []byte)
 	// Question, when set, reads only what can matter to it.
 	Question *Question
 }
@@ -48,7 +50,7 @@ func Load(ctx context.Context, fsys fs.FS, opts Options, diags *diag.List) *Repo
 	}
 	var in source.Interner
 	var slots slots
-	opt := source.Options{Limits: opts.Limits, Workers: opts.Workers, SkipDir: skipDir, Extra: packFiles,
+	opt := source.Options{Limits: opts.Limits, Workers: opts.Workers, Inspect: opts.Inspect, SkipDir: skipDir, Extra: packFiles,
 		Raw: func(name string) bool { return PackName(name) != "" }}
 	if opts.Question != nil {
 		opt.Needless = opts.Question.needless

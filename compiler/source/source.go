@@ -85,6 +85,8 @@ type Options struct {
 	Needless func(name string, data []byte) bool
 	// Raw files are given to visit as bytes, with a nil Root: another reader owns their format.
 	Raw func(name string) bool
+	// Inspect, when set, sees the bytes of every file that is read. It is called concurrently and must not keep them.
+	Inspect func(file int, data []byte)
 	// Workers is the number of files decoded at a time; 0 means one per processor.
 	Workers int
 }
@@ -288,6 +290,9 @@ func (r *reader) file(fsys fs.FS, index int, f *File, opts Options, diags *diag.
 		return
 	}
 	f.Digest = sha256.Sum256(data)
+	if opts.Inspect != nil {
+		opts.Inspect(index, data)
+	}
 	// A list of its own for each file makes "this document has errors" a local question and keeps the lock of the common list cold.
 	var own diag.List
 	if opts.Raw != nil && opts.Raw(f.Name) {
