@@ -60,11 +60,19 @@ var (
 		Text: "A file is missing, changed, not listed, or a link where a file is wanted. The signature covers the manifest and the manifest covers every file, so the " +
 			"release was changed after it was made, or copied in part. Links and extra files are refused too.",
 	}
+	CodeArchive = &diag.Code{
+		ID: "HALO1930", Severity: diag.Error, Since: "0.1.0",
+		Title: "not the archive of a release",
+		Text: "The file is damaged, cut off, or was not made by halo release pack. A release has exactly one archive, so that every byte of it counts: a plain tar of regular files " +
+			"in ustar form, manifest.json first and the others sorted, with mode 0644, owner 0 and time 0 in every header. Links, directories, devices, sparse files, other headers, " +
+			"compression, unsafe or repeated paths, and anything after the end are refused.",
+		Before: "tar cf release.tar -C release .", After: "halo release pack release --out release.tar",
+	}
 )
 
 // Codes returns the codes of this package.
 func Codes() []*diag.Code {
 	return []*diag.Code{
-		CodeNoTime, CodeNoExpiry, CodeNotRelease, CodeUnsigned, CodeSignature, CodeManifest, CodeExpired, CodeRollback, CodeFiles,
+		CodeNoTime, CodeNoExpiry, CodeNotRelease, CodeUnsigned, CodeSignature, CodeManifest, CodeExpired, CodeRollback, CodeFiles, CodeArchive,
 	}
 }

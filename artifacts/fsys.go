@@ -52,6 +52,9 @@ func (d dirFS) ReadDir(name string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
+// Close has nothing to close.
+func (d dirFS) Close() error { return nil }
+
 // relative names the file in err as in the release; the root keeps its own name.
 func (d dirFS) relative(err error, name string) error {
 	var pe *fs.PathError

@@ -3,6 +3,7 @@ package artifacts
 import (
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"time"
 	"unicode"
@@ -42,9 +43,18 @@ type TargetSize struct {
 	Files []TargetFile `json:"files"`
 }
 
-// ReadManifest reads the manifest of a release directory, parsed and as bytes, without verifying anything.
-func ReadManifest(dir string) (*Manifest, []byte, error) {
-	data, err := readManifest(DirFS(dir))
+// ReadManifest reads the manifest of the release at path (see Open), parsed and as bytes, without verifying anything.
+func ReadManifest(path string) (*Manifest, []byte, error) {
+	fsys, err := Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer fsys.Close()
+	return manifestOf(fsys)
+}
+
+func manifestOf(fsys fs.FS) (*Manifest, []byte, error) {
+	data, err := readManifest(fsys)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -55,9 +65,14 @@ func ReadManifest(dir string) (*Manifest, []byte, error) {
 	return m, data, nil
 }
 
-// Inspect reads a release directory without verifying it.
-func Inspect(dir string) (*Inspection, error) {
-	m, data, err := ReadManifest(dir)
+// Inspect reads the release at path (see Open) without verifying it.
+func Inspect(path string) (*Inspection, error) {
+	fsys, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer fsys.Close()
+	m, data, err := manifestOf(fsys)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +87,7 @@ func Inspect(dir string) (*Inspection, error) {
 	for _, t := range m.Targets {
 		in.Targets = append(in.Targets, TargetSize{t.ID, t.OS, t.Files})
 	}
-	files, names, err := signatureFiles(DirFS(dir))
+	files, names, err := signatureFiles(fsys)
 	if err != nil {
 		return nil, err
 	}

@@ -15,9 +15,7 @@ const maxPath = 1024
 
 // checkFiles checks the list of files: sorted, safe and distinct on every file system, with proper digests and sizes.
 func (m *Manifest) checkFiles() error {
-	// seen has every file and every directory once, in the spelling in which a case-insensitive file system compares names. All
-	// paths below one directory are neighbours in byte order, so a directory is entered once.
-	seen := make(map[string]struct{}, 2*len(m.Files))
+	paths := newPathSet(len(m.Files))
 	last := ""
 	for i, f := range m.Files {
 		if err := checkPath(f.Path); err != nil {
@@ -32,19 +30,40 @@ func (m *Manifest) checkFiles() error {
 		if !isHex(f.SHA256, 64) {
 			return fmt.Errorf("files: %q: sha256 %q is not 64 lower-case hex digits", f.Path, f.SHA256)
 		}
-		for j := sharedDirs(last, f.Path); j <= len(f.Path); j++ {
-			if j < len(f.Path) && f.Path[j] != '/' {
-				continue
-			}
-			folded := foldCase(f.Path[:j])
-			if _, ok := seen[folded]; ok {
-				return fmt.Errorf("files: %q: another path differs only in case, or is a file where this needs a directory", f.Path)
-			}
-			seen[folded] = struct{}{}
+		if !paths.add(f.Path) {
+			return fmt.Errorf("files: %q: %s", f.Path, collides)
 		}
 		last = f.Path
 	}
 	return nil
+}
+
+// collides says why pathSet.add refuses a path.
+const collides = "another path differs only in case, or is a file where this needs a directory"
+
+// pathSet holds every file and every directory once, in the spelling in which a case-insensitive file system compares names.
+type pathSet struct {
+	seen map[string]struct{}
+	last string
+}
+
+func newPathSet(files int) *pathSet { return &pathSet{seen: make(map[string]struct{}, 2*files)} }
+
+// add adds a file and reports whether every file system keeps it apart from the others. Paths come in byte order: all paths below one directory
+// are then neighbours, so that a directory is entered once.
+func (s *pathSet) add(path string) bool {
+	for j := sharedDirs(s.last, path); j <= len(path); j++ {
+		if j < len(path) && path[j] != '/' {
+			continue
+		}
+		folded := foldCase(path[:j])
+		if _, ok := s.seen[folded]; ok {
+			return false
+		}
+		s.seen[folded] = struct{}{}
+	}
+	s.last = path
+	return true
 }
 
 // sharedDirs returns the offset in b behind the last directory that a and b share.

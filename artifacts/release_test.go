@@ -634,7 +634,7 @@ func TestDigestForm(t *testing.T) {
 func TestCodes(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range Codes() {
-		if seen[c.ID] || !strings.HasPrefix(c.ID, "HALO190") || c.Title == "" || c.Text == "" || c.Since == "" {
+		if seen[c.ID] || !strings.HasPrefix(c.ID, "HALO19") || c.Title == "" || c.Text == "" || c.Since == "" {
 			t.Errorf("code %+v is repeated, out of range or not complete", c)
 		}
 		seen[c.ID] = true

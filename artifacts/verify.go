@@ -319,13 +319,17 @@ func checkFiles(ctx context.Context, fsys fs.FS, m *Manifest) error {
 	}
 	problems, unread := walk(ctx, fsys, m, true)
 	if len(problems) > 0 {
-		shown := min(len(problems), maxProblems)
-		return &VerifyError{Code: CodeFiles, Problems: problems[:shown:shown], More: len(problems) - shown}
+		return newFilesError(problems)
 	}
 	if unread != nil {
 		return fmt.Errorf("read release: %w", unread)
 	}
 	return nil
+}
+
+func newFilesError(problems []Problem) error {
+	shown := min(len(problems), maxProblems)
+	return &VerifyError{Code: CodeFiles, Problems: problems[:shown:shown], More: len(problems) - shown}
 }
 
 // checkSums checks that SHA256SUMS says the same as the manifest. Its form is fixed, so its digest says it all.

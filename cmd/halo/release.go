@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -41,6 +40,7 @@ func (p *program) releaseCommand() *cli.Command {
 				Action: p.releaseInspect,
 			},
 			p.trustCommand(),
+			p.releasePackCommand(),
 		},
 	}
 }
@@ -96,10 +96,10 @@ func (p *program) releaseVerify(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := exactly(c, 1, "one release directory"); err != nil {
+	if err := exactly(c, 1, "one release"); err != nil {
 		return err
 	}
-	v, err := p.openRelease(c, artifacts.DirFS(c.Args().First()), string(filepath.Separator))
+	v, err := p.verifyRelease(c, c.Args().First())
 	if err != nil {
 		if r, ok := errors.AsType[*artifacts.VerifyError](err); ok && f == "json" {
 			if err := report.WriteJSON(p.out, struct {
@@ -138,7 +138,7 @@ func (p *program) releaseInspect(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := exactly(c, 1, "one release directory"); err != nil {
+	if err := exactly(c, 1, "one release"); err != nil {
 		return err
 	}
 	in, err := artifacts.Inspect(c.Args().First())
