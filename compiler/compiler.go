@@ -50,6 +50,10 @@ type Compiled struct {
 	Targets   []effective.Target
 	Permits   []check.Permit
 	Harnesses []*harness.Harness
+	// Sandboxes are the Sandbox documents, by name. A question that left files out has none.
+	Sandboxes []*Sandbox
+	fs        fs.FS
+	packs     map[string]*RepoPack
 	plans     map[*effective.Policy]*Plan
 }
 
@@ -57,6 +61,10 @@ type Compiled struct {
 type Plan struct {
 	Policy     *effective.Policy
 	Renderings []*Rendering
+	// Sandbox is the Sandbox document that the policy names, nil for none; OpenShell has its policy.yaml for each agent.
+	Sandbox   *Sandbox
+	OpenShell []PolicyFile
+	findings  []diag.Diagnostic
 	// lacks is made when Lacks is first asked.
 	lacks map[string]bool
 }
@@ -90,8 +98,11 @@ func (p *Plan) Lacks(g harness.Gap) bool {
 
 // Compile runs the pipeline. It always answers with what it has; whether that may be used is in diags.
 func Compile(ctx context.Context, in Input, diags *diag.List) *Compiled {
-	c := &Compiled{Harnesses: all.Harnesses(), plans: map[*effective.Policy]*Plan{}}
+	c := &Compiled{Harnesses: all.Harnesses(), fs: in.FS, packs: map[string]*RepoPack{}, plans: map[*effective.Policy]*Plan{}}
 	c.Repo = policy.Load(ctx, in.FS, policy.Options{Limits: in.Limits, Workers: in.Workers, ReadPack: pack.Check, Inspect: in.Inspect, Question: in.Question}, diags)
+	if in.Question == nil {
+		c.sandboxes(diags)
+	}
 	c.Resolver = effective.NewResolver(c.Repo)
 	c.Targets = c.Resolver.Targets()
 	if diags.NoAnswer() {
@@ -107,6 +118,7 @@ func Compile(ctx context.Context, in Input, diags *diag.List) *Compiled {
 	plans := c.plan(diags)
 	c.render(ctx, plans, in, diags)
 	c.report(plans, diags)
+	c.reportSandboxes(plans, diags)
 	return c
 }
 
@@ -144,6 +156,9 @@ func (c *Compiled) plan(diags *diag.List) []*Plan {
 	byDigest := map[[sha256.Size]byte]*Plan{}
 	var out []*Plan
 	for _, t := range c.Targets {
+		if t.Policy.Box != nil && t.Policy.Box.Bad {
+			t.Policy.Bad = true
+		}
 		if t.Policy.Bad || c.plans[t.Policy] != nil {
 			continue
 		}
@@ -151,6 +166,9 @@ func (c *Compiled) plan(diags *diag.List) []*Plan {
 		p := byDigest[digest]
 		if p == nil {
 			p = &Plan{Policy: t.Policy}
+			if t.Policy.Box != nil {
+				p.Sandbox = c.Sandbox(t.Policy.Box.Name.V)
+			}
 			for i := range t.Policy.Harnesses {
 				pin := &t.Policy.Harnesses[i]
 				h := c.Harness(pin.Harness.V)
@@ -190,6 +208,7 @@ func (c *Compiled) render(ctx context.Context, plans []*Plan, in Input, diags *d
 				if i >= len(plans) {
 					return
 				}
+				plans[i].openshell()
 				for _, r := range plans[i].Renderings {
 					t := harness.Target{Policy: plans[i].Policy, OS: r.OS, Version: r.Version, Org: org, GatewayURL: gatewayURL, Models: models}
 					r.run(t, in.Keep, diags)

@@ -62,11 +62,18 @@ func (c *Compiled) RunTests() ([]Outcome, error) {
 				}
 				targets[key] = target
 			}
-			if t.Sandbox.IsSet() || t.Port.IsSet() {
-				return nil, fmt.Errorf("%s tests[%d]: it asks about a sandbox, which this version of halo cannot answer", doc.ID(), i)
-			}
 			o := Outcome{Document: doc.ID(), Test: t, Target: target.ID}
-			if t.Path.IsSet() {
+			if t.Sandbox.IsSet() {
+				e, err := c.SandboxEngine(t.Sandbox.V)
+				if err != nil {
+					return nil, fmt.Errorf("%s tests[%d]: %w", doc.ID(), i, err)
+				}
+				if box := target.Policy.Box; t.Ring.IsSet() && (box == nil || box.Name.V != t.Sandbox.V) {
+					return nil, fmt.Errorf("%s tests[%d]: target %s does not get sandbox %s", doc.ID(), i, target.ID, t.Sandbox.V)
+				}
+				d := e.Decide(t.Host.V, int(t.Port.V))
+				o.Target, o.Answer, o.Rule = "sandbox "+t.Sandbox.V, answer(d.Allowed), d.Rule
+			} else if t.Path.IsSet() {
 				d, err := c.Path(target.Policy, t.Path.V)
 				if err != nil {
 					return nil, fmt.Errorf("%s tests[%d]: %w", doc.ID(), i, err)

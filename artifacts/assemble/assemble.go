@@ -17,6 +17,7 @@ import (
 	"halos.dev/halo/compiler/coverage"
 	"halos.dev/halo/compiler/effective"
 	"halos.dev/halo/compiler/egress"
+	"halos.dev/halo/compiler/pack"
 	"halos.dev/halo/compiler/policy"
 	"halos.dev/halo/compiler/source"
 )
@@ -87,6 +88,7 @@ func Plan(ctx context.Context, c *compiler.Compiled, id Identity) (*artifacts.Pl
 			slices.SortFunc(mt.Files, func(x, y artifacts.TargetFile) int { return strings.Compare(x.Path, y.Path) })
 			m.Targets = append(m.Targets, mt)
 		}
+		sandbox(b, t.ID, plan)
 		m.Egress[t.ID] = resolved(t.Policy.Hosts)
 		for _, name := range t.Policy.Egress.Presets.Items {
 			if _, done := m.Presets[name.V]; done {
@@ -105,8 +107,53 @@ func Plan(ctx context.Context, c *compiler.Compiled, id Identity) (*artifacts.Pl
 		return slices.Compare([]string{x.Target, x.OS, x.Harness, x.Code, x.Field, x.Message}, []string{y.Target, y.OS, y.Harness, y.Code, y.Field, y.Message})
 	})
 	m.Warnings = slices.Compact(m.Warnings)
+	slices.SortFunc(m.Sandboxes, func(x, y artifacts.Sandbox) int {
+		return slices.Compare([]string{x.Target, x.Agent, x.Path}, []string{y.Target, y.Agent, y.Path})
+	})
+	slices.SortFunc(m.Packs, func(x, y artifacts.Pack) int { return strings.Compare(x.Name, y.Name) })
 	exceptions(m, c)
 	return b, documents(b, c)
+}
+
+// sandbox adds what the Sandbox document of a target comes to: a policy.yaml for each agent, DefenseClaw's config.yaml and the packs.
+func sandbox(b *artifacts.Plan, target string, plan *compiler.Plan) {
+	s, m := plan.Sandbox, &b.Manifest
+	if s == nil {
+		return
+	}
+	name := s.Doc.Name.V
+	for _, f := range plan.OpenShell {
+		path := "targets/" + target + "/openshell/" + f.Agent + "/policy.yaml"
+		b.Add(path, f.Content)
+		m.Sandboxes = append(m.Sandboxes, artifacts.Sandbox{Name: name, Target: target, Agent: f.Agent, Path: path})
+		for _, g := range f.Gaps {
+			w := artifacts.Warning{Code: g.Finding.Code.ID, Target: target, Field: "sandbox.policy " + name, Message: g.Finding.Message}
+			if !slices.Contains(m.Warnings, w) {
+				m.Warnings = append(m.Warnings, w)
+			}
+		}
+	}
+	if s.Config != nil {
+		path := "targets/" + target + "/defenseclaw/config.yaml"
+		b.Add(path, pack.PrintConfig(s.Config))
+		entry := artifacts.Sandbox{Name: name, Target: target, Path: path, Pack: s.Config.Pack}
+		if s.Config.Admin.RequiredPack != "" {
+			entry.Pack = s.Config.Admin.RequiredPack
+		}
+		for _, p := range s.Packs {
+			if p.Name == entry.Pack {
+				entry.PackDigest = p.Digest
+			}
+		}
+		m.Sandboxes = append(m.Sandboxes, entry)
+	}
+	for _, p := range s.Packs {
+		x := artifacts.Pack{Name: p.Name, Digest: p.Digest, Path: "packs/" + p.Name + "/" + pack.FileName}
+		if !slices.Contains(m.Packs, x) {
+			m.Packs = append(m.Packs, x)
+			b.Add(x.Path, p.Data)
+		}
+	}
 }
 
 // resolved lists what egress comes to, presets expanded.

@@ -373,6 +373,14 @@ func unitNames(r *policy.Repo) []string {
 	return out
 }
 
+func sandboxNames(r *policy.Repo) []string {
+	out := make([]string, len(r.Sandboxes))
+	for i, s := range r.Sandboxes {
+		out[i] = s.Name.V
+	}
+	return out
+}
+
 func (c *checker) parent(u *policy.Unit) {
 	seen := []string{u.Name.V}
 	for at := u; at.Parent.IsSet(); {
@@ -433,6 +441,11 @@ func (c *checker) tests() {
 			if t.Ring.IsSet() && c.Repo.Ring(t.Ring.V) == nil {
 				d := diag.New(codeReference, t.Ring.Pos, at+"ring", "there is no ring %q", t.Ring.V)
 				d.Hint = c.nearest(t.Ring.V, ringNames(c.Repo))
+				c.add(d)
+			}
+			if t.Sandbox.IsSet() && c.Repo.Sandbox(t.Sandbox.V) == nil {
+				d := diag.New(codeReference, t.Sandbox.Pos, at+"sandbox", "there is no Sandbox document %q", t.Sandbox.V)
+				d.Hint = c.nearest(t.Sandbox.V, sandboxNames(c.Repo))
 				c.add(d)
 			}
 			for j, u := range t.Units.Items {

@@ -35,7 +35,9 @@ func (c *checker) own(b *policy.Body, eff *effective.Policy, prefix string) {
 		if eff != nil {
 			eff.Bad = true
 		}
-		c.add(diag.New(codeReference, name.Pos, prefix+"sandbox.policy", "there is no Sandbox document %q", name.V))
+		d := diag.New(codeReference, name.Pos, prefix+"sandbox.policy", "there is no Sandbox document %q", name.V)
+		d.Hint = c.nearest(name.V, sandboxNames(c.Repo))
+		c.add(d)
 	}
 	c.repeated(b.Egress.AllowedDomains, prefix+"egress.allowedDomains")
 	c.repeated(b.Egress.DeniedDomains, prefix+"egress.deniedDomains")

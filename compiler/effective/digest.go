@@ -38,6 +38,9 @@ func (p *Policy) Digest() [sha256.Size]byte {
 	w.paths(p.Sandbox.WritableRoots)
 	w.paths(p.Sandbox.ProtectedPaths)
 	w.str(p.Sandbox.Policy.V)
+	if p.Box != nil {
+		w.str(string(p.Box.Digest[:]))
+	}
 	w.str(p.Egress.Default.V)
 	w.entries(p.Hosts.Allowed())
 	w.entries(p.Hosts.Denied())

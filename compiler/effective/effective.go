@@ -26,6 +26,8 @@ type Policy struct {
 	policy.Body
 	// Hosts answers for egress: presets expanded, the default decided.
 	Hosts *egress.Policy
+	// Box is the Sandbox document that sandbox.policy names, nil when it names none.
+	Box *policy.Sandbox
 	// Parent is the policy before the last layer, nil for a profile that extends nothing. Own is what the last layer wrote, in Doc.
 	Parent *Policy
 	Own    *policy.Body
@@ -225,6 +227,9 @@ func (r *Resolver) Ancestry(u *policy.Unit) []*policy.Unit {
 // merge sets next to what own makes of base.
 func (r *Resolver) merge(next, base *Policy, own *policy.Body) {
 	next.Body = Merge(&base.Body, own)
+	if next.Box = base.Box; own.Sandbox.Policy.IsSet() {
+		next.Box = r.repo.Sandbox(own.Sandbox.Policy.V)
+	}
 	if !own.Egress.Written() {
 		next.Hosts = base.Hosts
 		return
@@ -252,6 +257,10 @@ func (r *Resolver) merge(next, base *Policy, own *policy.Body) {
 func (r *Resolver) intersect(next, base *Policy) {
 	if rank(next.Sandbox.Mode.V) < rank(base.Sandbox.Mode.V) {
 		next.Sandbox.Mode, next.Sandbox.ModeField = base.Sandbox.Mode, base.Sandbox.ModeField
+	}
+	if base.Box != nil && (next.Box == nil || looserBox(base.Box, next.Box) != "") {
+		// Neither of two that cannot be ranked would be right for both units; Boxes reports that.
+		next.Box, next.Sandbox.Policy = base.Box, base.Sandbox.Policy
 	}
 	if base.Permissions.SandboxRequired.V {
 		next.Permissions.SandboxRequired = base.Permissions.SandboxRequired

@@ -8,6 +8,7 @@ import (
 	"halos.dev/halo/compiler/diag"
 	"halos.dev/halo/compiler/fspath"
 	"halos.dev/halo/compiler/host"
+	"halos.dev/halo/compiler/pack"
 	"halos.dev/halo/compiler/policy"
 	"halos.dev/halo/compiler/source"
 )
@@ -31,6 +32,7 @@ func Loosenings(base, next *Policy) []Loosening {
 	add := func(l Loosening) { out = append(out, l) }
 	looserEgress(base, next, add)
 	looserSandbox(base, next, add)
+	looserBoxes(base, next, add)
 	looserLocks(base, next, add)
 	looserPermissions(base, next, add)
 	return out
@@ -166,6 +168,53 @@ func looserSandbox(base, next *Policy, add func(Loosening)) {
 		add(Loosening{Field: field, Entry: n.Mode.V, Pos: n.Mode.Pos, Base: b.Mode.Pos, Witness: fmt.Sprintf("sandbox mode: %s -> %s", from, to),
 			Message: fmt.Sprintf("the sandbox mode goes from %s to %s", from, to)})
 	}
+}
+
+// looserBoxes compares what two policies' Sandbox documents let a DefenseClaw sandbox do. What their policy.yaml files allow depends on the target too and is compared where
+// those are composed.
+func looserBoxes(base, next *Policy, add func(Loosening)) {
+	if base.Box == nil || base.Box == next.Box {
+		return
+	}
+	l := Loosening{Field: "sandbox.policy", Entry: next.Sandbox.Policy.V, Pos: next.Sandbox.Policy.Pos, Base: base.Sandbox.Policy.Pos}
+	if next.Box == nil {
+		l.Message, l.Witness = "the policy names no Sandbox document any more", fmt.Sprintf("sandbox: %s -> none", base.Box.Name.V)
+		add(l)
+		return
+	}
+	key := looserBox(base.Box, next.Box)
+	if key == "" {
+		return
+	}
+	l.Message = fmt.Sprintf("sandbox %s is not as strict as %s in %s", next.Box.Name.V, base.Box.Name.V, key)
+	l.Witness = fmt.Sprintf("sandbox %s: %s -> %s", key, boxValue(base.Box, key), boxValue(next.Box, key))
+	add(l)
+}
+
+// LooserBox reports whether next is looser than base in any setting that DefenseClaw resolves. Either may be nil.
+func LooserBox(base, next *policy.Sandbox) bool {
+	return base != nil && (next == nil || looserBox(base, next) != "")
+}
+
+// looserBox names the first setting in which next is looser than base, "" when there is none. A document whose settings are not known is looser than one whose are.
+func looserBox(base, next *policy.Sandbox) string {
+	switch {
+	case base == next || base.Resolved == nil:
+		return ""
+	case next.Resolved == nil:
+		return "openshell"
+	}
+	return pack.LooserPolicy(base.Resolved, next.Resolved)
+}
+
+func boxValue(box *policy.Sandbox, key string) string {
+	if box.Resolved == nil {
+		return "not known"
+	}
+	if s, ok := box.Resolved.Setting(key); ok {
+		return s.Value
+	}
+	return "as sandbox " + box.Name.V + " has it"
 }
 
 func samePath(a, b policy.FilePath) bool { return a.Path.String() == b.Path.String() }

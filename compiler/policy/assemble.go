@@ -73,6 +73,8 @@ func assemble(r *Repo, docs []slot, diags *diag.List) {
 			r.Sandboxes = append(r.Sandboxes, d)
 		case *PackFile:
 			r.Packs = append(r.Packs, d)
+		case *RepoFile:
+			r.Others = append(r.Others, d)
 		}
 	}
 	r.Presets = unique(r.Presets, diags)

@@ -66,10 +66,15 @@ var (
 	codeProtected = &diag.Code{ID: "HALO1303", Title: "protected path that cannot be used", Since: "0.1.0",
 		Text:   "A protected path is absolute, begins with ~/, or is a glob relative to the workspace. Variables, other users' homes and backslashes protect nothing on any harness.",
 		Before: `protectedPaths: ["$HOME/.ssh"]`, After: `protectedPaths: ["~/.ssh"]`}
+	codeRepoPath = &diag.Code{ID: "HALO2101", Title: "path that a Sandbox document cannot use", Since: "0.1.0",
+		Text:   "Files that a Sandbox document names lie below openshell/ in the repo (the workspace file may also be .kaiden/workspace.json) and are written with their path from the root, without . or .. elements. packDir is a folder of the device: absolute, or beginning with ~/.",
+		Before: "base: ../base.yaml", After: "base: openshell/base.yaml"}
+	codeTwoSources = &diag.Code{ID: "HALO2102", Title: "one thing written twice in a Sandbox document", Since: "0.1.0",
+		Text: "Two keys say the same thing, and a reader of one would miss the other: pack and openshell.pack, packDir and openshell.pack_dir, policy.workspace and policy.network."}
 )
 
 // Codes lists the codes of this package.
 func Codes() []*diag.Code {
 	return []*diag.Code{codeHeader, codeAPIVersion, codeOldVersion, codeKind, codeDuplicate, codeRoot, codeOneRoot, codeName, codeDate, codeVersion, codeURL,
-		codeHarness, codeServer, codeTest, codeException, codeLifetime, codePercent, codeHost, codeModes, codeRootPath, codeProtected}
+		codeHarness, codeServer, codeTest, codeException, codeLifetime, codePercent, codeHost, codeModes, codeRootPath, codeProtected, codeRepoPath, codeTwoSources}
 }

@@ -268,6 +268,12 @@ var testDocFields = append(header(func(t *PolicyTest) *Header { return &t.Header
 				if (source.Get(c, "host") == nil) == (source.Get(c, "path") == nil) {
 					d.Diags.Add(*d.Report(codeTest, c, "a policy test needs exactly one of host and path"))
 				}
+				switch sandbox := source.Get(c, "sandbox") != nil; {
+				case !sandbox && source.Get(c, "port") != nil:
+					d.Diags.Add(*d.Report(codeTest, source.Get(c, "port"), "a port matters to a sandbox only; name one with sandbox"))
+				case sandbox && source.Get(c, "path") != nil:
+					d.Diags.Add(*d.Report(codeTest, source.Get(c, "sandbox"), "a test of a sandbox asks about a host"))
+				}
 			}
 			p.Tests = append(p.Tests, t)
 		})

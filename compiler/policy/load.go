@@ -50,8 +50,8 @@ func Load(ctx context.Context, fsys fs.FS, opts Options, diags *diag.List) *Repo
 	}
 	var in source.Interner
 	var slots slots
-	opt := source.Options{Limits: opts.Limits, Workers: opts.Workers, Inspect: opts.Inspect, SkipDir: skipDir, Extra: packFiles,
-		Raw: func(name string) bool { return PackName(name) != "" }}
+	opt := source.Options{Limits: opts.Limits, Workers: opts.Workers, Inspect: opts.Inspect, SkipDir: skipDir, Extra: referenced,
+		Raw: func(name string) bool { return PackName(name) != "" || otherFile(name) }}
 	if opts.Question != nil {
 		opt.Needless = opts.Question.needless
 	}
@@ -84,6 +84,36 @@ func isRelease(fsys fs.FS, dir string) bool {
 	return true
 }
 
+// referenced lists the files that documents may name.
+func referenced(fsys fs.FS) []string {
+	return append(append(packFiles(fsys), openshellFiles(fsys)...), WorkspaceFile)
+}
+
+// otherFile reports whether a file is one that documents name and that is no document itself.
+func otherFile(name string) bool {
+	return name == WorkspaceFile || strings.HasPrefix(name, "openshell/")
+}
+
+// openshellFiles lists everything below openshell/ but names that begin with a dot.
+func openshellFiles(fsys fs.FS) []string {
+	var out []string
+	// An error ends the walk of a directory; a file below it that a document names is then missed by name.
+	_ = fs.WalkDir(fsys, "openshell", func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return nil
+		case strings.HasPrefix(d.Name(), "."):
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+		case !d.IsDir():
+			out = append(out, p)
+		}
+		return nil
+	})
+	return out
+}
+
 // packFiles lists packs/NAME/pack.yaml.
 func packFiles(fsys fs.FS) []string {
 	entries, err := fs.ReadDir(fsys, "packs")
@@ -114,6 +144,9 @@ func PackName(file string) string {
 
 // visit turns one document into its typed form, or nil.
 func visit(doc *source.Document, in *source.Interner, diags *diag.List, readPack PackReader) any {
+	if doc.Root == nil && otherFile(doc.Name) {
+		return &RepoFile{Name: in.Intern(doc.Name), File: doc.File}
+	}
 	if doc.Root == nil {
 		p := &PackFile{Name: in.Intern(PackName(doc.Name)), File: doc.File, CRLF: bytes.Contains(doc.Data, []byte("\r\n"))}
 		if readPack != nil {

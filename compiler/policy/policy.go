@@ -327,7 +327,7 @@ type Exception struct {
 	Expires                                         Date
 }
 
-// PackFile is a sandbox pack found under packs/. Its content belongs to package pack.
+// PackFile is a sandbox pack found under packs/.
 type PackFile struct {
 	Name string
 	// File is the index in Repo.Files.
@@ -350,6 +350,8 @@ type Repo struct {
 	Exceptions []*Exception
 	Sandboxes  []*Sandbox
 	Packs      []*PackFile
+	// Others are the files below openshell/ and the workspace file.
+	Others []*RepoFile
 	// Documents has every document in file order, to find the one a place lies in.
 	Documents []*Header
 }

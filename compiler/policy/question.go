@@ -19,7 +19,7 @@ func (q *Question) needless(name string, data []byte) bool {
 	if name == RootFile {
 		return false
 	}
-	if PackName(name) != "" {
+	if PackName(name) != "" || otherFile(name) {
 		return true
 	}
 	if bytes.IndexByte(data, '\\') >= 0 {
