@@ -137,7 +137,7 @@ func harden(c *cli.Command) {
 func (p *program) commands() []*cli.Command {
 	return []*cli.Command{
 		p.lintCommand(), p.validateCommand(), p.buildCommand(), p.renderCommand(), p.egressCommand(), p.explainCommand(), p.harnessesCommand(), p.testCommand(), p.packCommand(), p.openshellCommand(),
-		p.releaseCommand(), p.keygenCommand(), p.explainCodeCommand(), p.versionCommand(), p.completionCommand(),
+		p.releaseCommand(), p.mdmCommand(), p.keygenCommand(), p.explainCodeCommand(), p.versionCommand(), p.completionCommand(),
 		p.installCommand(),
 	}
 }
