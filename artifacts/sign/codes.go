@@ -8,7 +8,7 @@ var (
 		ID: "HALO1950", Severity: diag.Error, NoAnswer: true, Since: "0.1.0",
 		Title: "key cannot be used",
 		Text: "A key file is missing, unreadable, of a form or type that is not supported, or cannot be written. Private keys are ECDSA P-256 in PKCS#8, " +
-			"encrypted PKCS#8 (PBES2 with AES) or cosign's form; public keys are PEM \"PUBLIC KEY\" files.",
+			"encrypted PKCS#8 (PBES2 with AES) or cosign's form, or NAME://REF for the plugin sigstore-kms-NAME on PATH; public keys are PEM \"PUBLIC KEY\" files.",
 		Before: "halo release sign --key id_rsa out", After: "halo keygen --out release && halo release sign --key release.key out",
 	}
 	CodeOpenKey = &diag.Code{

@@ -228,8 +228,8 @@ func readKeyFile(path string, private bool) ([]byte, error) {
 	fail := func(code *diag.Code, format string, args ...any) ([]byte, error) {
 		return nil, &KeyError{code, path, fmt.Errorf(format, args...)}
 	}
-	if scheme, _, ok := strings.Cut(path, "://"); ok {
-		return fail(CodeBadKey, "keys by URI (%s://) are not supported yet; give a file", scheme)
+	if IsKeyURI(path) {
+		return fail(CodeBadKey, "a key URI, which only signs; write the public key to a file (cosign public-key --key URI) and give that")
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|openNonblock, 0)
 	if err != nil {

@@ -230,7 +230,7 @@ func TestPrivateKeyPermissions(t *testing.T) {
 	wantCode(t, err, CodeBadKey)
 	_, err = LoadPrivateKey("awskms://alias/halo", noPassword(t))
 	wantCode(t, err, CodeBadKey)
-	if !strings.Contains(err.Error(), "not supported yet") {
+	if !strings.Contains(err.Error(), "a key URI, which only signs") {
 		t.Errorf("KMS: %v", err)
 	}
 }

@@ -48,7 +48,7 @@ func Sign(signer crypto.Signer, message []byte) (*Signature, error) {
 	}
 	digest := sha256.Sum256(message)
 	// A nil source of randomness asks crypto/ecdsa for a deterministic signature; other signers ignore it.
-	raw, err := signer.Sign(nil, digest[:], crypto.SHA256)
+	raw, err := crypto.SignMessage(signer, nil, message, crypto.SHA256)
 	if err != nil {
 		return nil, fmt.Errorf("sign: %w", err)
 	}

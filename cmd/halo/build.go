@@ -31,7 +31,7 @@ func (p *program) buildCommand() *cli.Command {
 			&cli.StringFlag{Name: "version", Value: "0.0.0-dev", Usage: "the `VERSION` of the release"},
 			&cli.Int64Flag{Name: "sequence", Usage: "the `NUMBER` of the release, which must grow with every release"},
 			&cli.StringFlag{Name: "previous", Usage: "the release before: its `RELEASE` directory or digest"},
-			&cli.StringFlag{Name: "key", Usage: "sign with the private key in `FILE`"},
+			&cli.StringFlag{Name: "key", Usage: "sign with the private `KEY`: a file, or a URI like awskms://REF for the plugin sigstore-kms-awskms"},
 		},
 		Action: p.build,
 	}
@@ -61,7 +61,7 @@ func (p *program) build(c *cli.Context) error {
 		return err
 	}
 	// The key comes before the work: a wrong password must not cost a build.
-	signer, err := p.signer(c.String("key"))
+	signer, err := p.signer(c)
 	if err != nil {
 		return err
 	}
@@ -180,10 +180,21 @@ func previousDigest(s string) (string, error) {
 	return artifacts.Digest(data), nil
 }
 
-// signer loads the private key of --key, or returns nil.
-func (p *program) signer(file string) (crypto.Signer, error) {
-	if file == "" {
+// signer opens the private key of --key, a file or the URI of a key management service, or returns nil.
+func (p *program) signer(c *cli.Context) (crypto.Signer, error) {
+	file := c.String("key")
+	switch {
+	case file == "":
 		return nil, nil
+	case sign.IsKeyURI(file):
+		k, err := sign.OpenKMS(c.Context, file, p.err)
+		if err != nil {
+			return nil, err
+		}
+		if !c.Bool("quiet") {
+			fmt.Fprintf(p.err, "note: %s signs through %s\n", file, k.Plugin)
+		}
+		return k, nil
 	}
 	return sign.LoadPrivateKey(file, p.passwords().Password)
 }

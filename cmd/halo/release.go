@@ -26,7 +26,7 @@ func (p *program) releaseCommand() *cli.Command {
 			build,
 			{
 				Name: "sign", Usage: "sign a release", ArgsUsage: "RELEASE",
-				Flags:  []cli.Flag{&cli.StringFlag{Name: "key", Usage: "the private key `FILE`"}},
+				Flags:  []cli.Flag{&cli.StringFlag{Name: "key", Usage: "the private `KEY`: a file, or a URI like awskms://REF for the plugin sigstore-kms-awskms"}},
 				Action: p.releaseSign,
 			},
 			{
@@ -54,9 +54,9 @@ func (p *program) releaseSign(c *cli.Context) error {
 		return err
 	}
 	if c.String("key") == "" {
-		return errors.New("sign needs --key FILE, the private key")
+		return errors.New("sign needs --key KEY, the private key")
 	}
-	signer, err := p.signer(c.String("key"))
+	signer, err := p.signer(c)
 	if err != nil {
 		return err
 	}

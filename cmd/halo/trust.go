@@ -102,7 +102,7 @@ func (p *program) trustCommand() *cli.Command {
 			},
 			{
 				Name: "sign", Usage: "sign a trust file; the signature is written beside it", ArgsUsage: "FILE",
-				Flags:  []cli.Flag{&cli.StringFlag{Name: "key", Usage: "the private key `FILE`"}},
+				Flags:  []cli.Flag{&cli.StringFlag{Name: "key", Usage: "the private `KEY`: a file, or a URI like awskms://REF for the plugin sigstore-kms-awskms"}},
 				Action: p.trustSign,
 			},
 			{
@@ -247,9 +247,9 @@ func (p *program) trustSign(c *cli.Context) error {
 		return err
 	}
 	if c.String("key") == "" {
-		return errors.New("sign needs --key FILE, the private key")
+		return errors.New("sign needs --key KEY, the private key")
 	}
-	signer, err := p.signer(c.String("key"))
+	signer, err := p.signer(c)
 	if err != nil {
 		return err
 	}
