@@ -2,19 +2,33 @@ package openshell
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
 
+// maxAmbiguities bounds the pairs that are reported: a policy that disagrees with itself everywhere has more of them than anyone reads. maxMeets bounds the
+// pairs of patterns that are compared the long way.
+const (
+	maxAmbiguities = 200
+	maxMeets       = 50_000
+)
+
+// overlapEntry is an endpoint as the overlap test sees it. Two of the same class never disagree.
+type overlapEntry struct {
+	rule        *Rule
+	ep          *Endpoint
+	host        string
+	connection  int
+	request     int
+	contributes bool
+}
+
 // ambiguities reports every pair of endpoints that can name the same host and port and disagree on how the connection is handled, whatever
 // their binaries and rules (OpenShell's EndpointAmbiguity, ambiguity.rs).
 func (fs *findings) ambiguities(p *Policy) {
-	type place struct {
-		rule *Rule
-		ep   *Endpoint
-		host string
-	}
-	var all []place
+	var all []overlapEntry
+	connections, requests := map[connectionTraits]int{}, map[requestTraits]int{}
 	byPort := map[uint16][]int{}
 	for i := range p.Rules {
 		r := &p.Rules[i]
@@ -25,41 +39,86 @@ func (fs *findings) ambiguities(p *Policy) {
 			for _, port := range slices.Compact(ports) {
 				byPort[port] = append(byPort[port], len(all))
 			}
-			all = append(all, place{r, e, lower(e.Host)})
+			all = append(all, overlapEntry{r, e, lower(e.Host), number(connections, connectionOf(e)), number(requests, requestOf(e)), contributes(e)})
 		}
 	}
+	if len(connections) == 1 && len(requests) == 1 {
+		return
+	}
 	told := map[[2]int]bool{}
-	for _, on := range byPort {
+	meets := 0
+	for _, port := range slices.Sorted(maps.Keys(byPort)) {
+		on := byPort[port]
+		named := map[string][]int{}
+		var patterns []int
 		for x, i := range on {
-			for _, j := range on[x+1:] {
-				a, b := all[i], all[j]
-				if told[[2]int{i, j}] {
-					continue
-				}
-				conflicts := connectionConflicts(a.ep, b.ep)
-				if contributes(a.ep) && contributes(b.ep) && pathRank(a.ep.Path) == pathRank(b.ep.Path) {
-					if more := requestConflicts(a.ep, b.ep); len(more) > 0 && pathsOverlap(a.ep.Path, b.ep.Path) {
-						conflicts = append(conflicts, more...)
+			b := &all[i]
+			others := [2][]int{named[b.host], patterns}
+			if b.host == "" || strings.Contains(b.host, "*") {
+				others = [2][]int{on[:x]}
+				patterns = append(patterns, i)
+			} else {
+				named[b.host] = append(named[b.host], i)
+			}
+			for _, list := range others {
+				for _, j := range list {
+					a := &all[j]
+					if !a.disagrees(b) || !hostsOverlap(a.host, b.host, &meets) || told[[2]int{j, i}] {
+						continue
 					}
+					what := a.conflicts(b)
+					if len(what) == 0 {
+						continue
+					}
+					told[[2]int{j, i}] = true
+					if len(told) > maxAmbiguities || meets > maxMeets {
+						fs.refuse([]Kind{KindEndpointAmbiguity}, codeAmbiguity, b.ep.Pos, b.ep.Place.Path, "make the endpoints reported so far agree",
+							"more endpoints overlap, or may overlap, and disagree than can be listed")
+						return
+					}
+					fs.ambiguous(a, b, what)
 				}
-				if len(conflicts) == 0 || !hostsOverlap(a.host, b.host) {
-					continue
-				}
-				told[[2]int{i, j}] = true
-				first, second := a, b
-				if b.ep.Pos < a.ep.Pos {
-					first, second = b, a
-				}
-				fs.refuse([]Kind{KindEndpointAmbiguity}, codeAmbiguity, second.ep.Pos, second.ep.Place.Path,
-					"make the two agree, or take the host or port out of one of them",
-					"%s %s and %s %s can name the same host and port and disagree on %s", first.rule.Slug, first.ep.selector(), second.rule.Slug, second.ep.selector(),
-					strings.Join(conflicts, ", "))
-				f := &(*fs)[len(*fs)-1]
-				f.Origin = second.rule.Origin
-				f.Diagnostic = f.WithRelated(first.ep.Pos, "the other endpoint")
 			}
 		}
 	}
+}
+
+func number[K comparable](seen map[K]int, k K) int {
+	n, ok := seen[k]
+	if !ok {
+		n = len(seen)
+		seen[k] = n
+	}
+	return n
+}
+
+// disagrees reports whether two endpoints can be in conflict when their hosts and paths overlap.
+func (a *overlapEntry) disagrees(b *overlapEntry) bool {
+	return a.connection != b.connection || a.request != b.request && a.contributes && b.contributes
+}
+
+func (a *overlapEntry) conflicts(b *overlapEntry) conflicts {
+	c := connectionConflicts(a.ep, b.ep)
+	if a.contributes && b.contributes && pathRank(a.ep.Path) == pathRank(b.ep.Path) {
+		if more := requestConflicts(a.ep, b.ep); len(more) > 0 && pathsOverlap(a.ep.Path, b.ep.Path) {
+			c = append(c, more...)
+		}
+	}
+	return c
+}
+
+func (fs *findings) ambiguous(a, b *overlapEntry, what conflicts) {
+	first, second := a, b
+	if b.ep.Pos < a.ep.Pos {
+		first, second = b, a
+	}
+	fs.refuse([]Kind{KindEndpointAmbiguity}, codeAmbiguity, second.ep.Pos, second.ep.Place.Path,
+		"make the two agree, or take the host or port out of one of them",
+		"%s %s and %s %s can name the same host and port and disagree on %s", clip(first.rule.Slug), first.ep.selector(), clip(second.rule.Slug), second.ep.selector(),
+		strings.Join(what, ", "))
+	f := &(*fs)[len(*fs)-1]
+	f.Origin = second.rule.Origin
+	f.Diagnostic = f.WithRelated(first.ep.Pos, "the other endpoint")
 }
 
 // selector names an endpoint in a message.
@@ -90,11 +149,22 @@ func differ[T comparable](c *conflicts, field string, a, b T) {
 	}
 }
 
+// connectionTraits is what two endpoints on one host and port always have to agree on.
+type connectionTraits struct {
+	tcp, skip bool
+	ips       string
+}
+
+func connectionOf(e *Endpoint) connectionTraits {
+	return connectionTraits{e.isTCP(), e.skipsTLS(), ipSet(e)}
+}
+
 func connectionConflicts(a, b *Endpoint) conflicts {
 	var c conflicts
-	differ(&c, "protocol tcp", a.isTCP(), b.isTCP())
-	differ(&c, "tls skip", a.skipsTLS(), b.skipsTLS())
-	differ(&c, "allowed_ips", ipSet(a), ipSet(b))
+	x, y := connectionOf(a), connectionOf(b)
+	differ(&c, "protocol tcp", x.tcp, y.tcp)
+	differ(&c, "tls skip", x.skip, y.skip)
+	differ(&c, "allowed_ips", x.ips, y.ips)
 	return c
 }
 
@@ -110,38 +180,57 @@ func ipSet(e *Endpoint) string {
 	return strings.Join(slices.Compact(ips), " ")
 }
 
+// requestTraits is what two endpoints have to agree on when both decide how a request is read. The last three are compared within a protocol only and zero
+// where the protocol has no such setting.
+type requestTraits struct {
+	protocol                           string
+	enforce, slash, websocket, body    bool
+	signing, service, region, provider string
+	graphQL, strictTools               bool
+	limit                              uint32
+}
+
+func requestOf(e *Endpoint) requestTraits {
+	t := requestTraits{enforce: strings.EqualFold(e.Enforcement, "enforce"), slash: e.AllowEncodedSlash, websocket: e.WebsocketCredentialRewrite, body: e.RequestBodyCredentialRewrite,
+		signing: e.CredentialSigning, service: e.SigningService, region: e.SigningRegion, provider: e.provider()}
+	if !e.isTCP() {
+		t.protocol = lower(e.Protocol)
+	}
+	switch t.protocol {
+	case "websocket":
+		t.graphQL = e.websocketGraphQL()
+	case "graphql":
+		t.limit = bodyLimit(e.GraphQLMaxBodyBytes)
+	case "mcp":
+		t.limit, t.strictTools = bodyLimit(e.rpcBodyBytes()), e.strictToolNames()
+	case "json-rpc":
+		t.limit = bodyLimit(e.rpcBodyBytes())
+	}
+	return t
+}
+
 func requestConflicts(a, b *Endpoint) conflicts {
 	var c conflicts
-	protocol := func(e *Endpoint) string {
-		if e.isTCP() {
-			return ""
-		}
-		return lower(e.Protocol)
-	}
-	pa, pb := protocol(a), protocol(b)
-	differ(&c, "protocol", pa, pb)
-	differ(&c, "enforcement", strings.EqualFold(a.Enforcement, "enforce"), strings.EqualFold(b.Enforcement, "enforce"))
-	differ(&c, "allow_encoded_slash", a.AllowEncodedSlash, b.AllowEncodedSlash)
-	differ(&c, "websocket_credential_rewrite", a.WebsocketCredentialRewrite, b.WebsocketCredentialRewrite)
-	differ(&c, "request_body_credential_rewrite", a.RequestBodyCredentialRewrite, b.RequestBodyCredentialRewrite)
-	differ(&c, "credential_signing", a.CredentialSigning, b.CredentialSigning)
-	differ(&c, "signing_service", a.SigningService, b.SigningService)
-	differ(&c, "signing_region", a.SigningRegion, b.SigningRegion)
-	differ(&c, "credential_binding.provider", a.provider(), b.provider())
-	if pa != pb {
+	x, y := requestOf(a), requestOf(b)
+	differ(&c, "protocol", x.protocol, y.protocol)
+	differ(&c, "enforcement", x.enforce, y.enforce)
+	differ(&c, "allow_encoded_slash", x.slash, y.slash)
+	differ(&c, "websocket_credential_rewrite", x.websocket, y.websocket)
+	differ(&c, "request_body_credential_rewrite", x.body, y.body)
+	differ(&c, "credential_signing", x.signing, y.signing)
+	differ(&c, "signing_service", x.service, y.service)
+	differ(&c, "signing_region", x.region, y.region)
+	differ(&c, "credential_binding.provider", x.provider, y.provider)
+	if x.protocol != y.protocol {
 		return c
 	}
-	switch pa {
-	case "websocket":
-		differ(&c, "GraphQL policy of websocket", a.websocketGraphQL(), b.websocketGraphQL())
-	case "graphql":
-		differ(&c, "graphql_max_body_bytes", bodyLimit(a.GraphQLMaxBodyBytes), bodyLimit(b.GraphQLMaxBodyBytes))
-	case "mcp":
-		differ(&c, "max_body_bytes", bodyLimit(a.rpcBodyBytes()), bodyLimit(b.rpcBodyBytes()))
-		differ(&c, "mcp.strict_tool_names", a.strictToolNames(), b.strictToolNames())
-	case "json-rpc":
-		differ(&c, "max_body_bytes", bodyLimit(a.rpcBodyBytes()), bodyLimit(b.rpcBodyBytes()))
+	differ(&c, "GraphQL policy of websocket", x.graphQL, y.graphQL)
+	limit := "max_body_bytes"
+	if x.protocol == "graphql" {
+		limit = "graphql_max_body_bytes"
 	}
+	differ(&c, limit, x.limit, y.limit)
+	differ(&c, "mcp.strict_tool_names", x.strictTools, y.strictTools)
 	return c
 }
 
@@ -182,8 +271,9 @@ func bodyLimit(n uint32) uint32 {
 
 var freeShape = shape{free: true}
 
-// hostsOverlap is the gateway's test: * is any run without a dot, ** any run, everything else stands for itself; an empty host names all.
-func hostsOverlap(a, b string) bool {
+// hostsOverlap is the gateway's test: * is any run without a dot, ** any run, everything else stands for itself; an empty host names all. meets counts the
+// comparisons that take long; beyond the limit the answer is yes.
+func hostsOverlap(a, b string, meets *int) bool {
 	if a == "" || b == "" {
 		return true
 	}
@@ -196,6 +286,9 @@ func hostsOverlap(a, b string) bool {
 	}
 	if starA >= 0 && starB >= 0 && !agree(a[:starA], b[:starB], strings.HasPrefix) {
 		return false
+	}
+	if *meets++; *meets > maxMeets {
+		return true
 	}
 	return meet(overlapAutomaton(a), overlapAutomaton(b))
 }

@@ -2,6 +2,8 @@ package openshell
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -55,14 +57,14 @@ func BenchmarkLooser(b *testing.B) {
 	}
 }
 
-// BenchmarkDecide asks policies of 200 endpoints; the budget is 2 microseconds a decision.
+// BenchmarkDecide asks policies of 200 endpoints; the budget is 2 microseconds a decision. In the row "every endpoint" all of them match and each of their rules is tried.
 func BenchmarkDecide(b *testing.B) {
 	build := func(host string, protocol bool) *Decider {
 		p := &Policy{Version: 1}
 		for i := range 20 {
 			r := Rule{Slug: fmt.Sprintf("r%02d", i), Binaries: binaries("/usr/bin/git", "/usr/bin/**", "/opt/**/tool")}
 			for k := range 10 {
-				e := Endpoint{Host: fmt.Sprintf(host, i*10+k), Port: 443}
+				e := Endpoint{Host: strings.ReplaceAll(host, "#", strconv.Itoa(i*10+k)), Port: 443}
 				if protocol {
 					e = inspect(e.Host, "read-only")
 					e.Access, e.Rules, e.DenyRules = "", []L7Rule{{Method: "POST", Path: "/x"}, {Method: "GET", Path: "/**/info/*"}}, []L7Rule{{Method: "*", Path: "/admin/**"}}
@@ -79,12 +81,12 @@ func BenchmarkDecide(b *testing.B) {
 		d    *Decider
 		q    Request
 	}{
-		{"exact", build("h%d.example.com", false), Request{Binary: "/usr/bin/curl", Ancestors: ancestors, Host: "h150.example.com", Port: 443}},
-		{"wildcard", build("**.h%d.example.com", false), Request{Binary: "/opt/a/b/tool", Ancestors: ancestors, Host: "a.b.h150.example.com", Port: 443}},
-		{"star", build("*-a.h%d.example.com", false), Request{Binary: "/opt/a/b/tool", Ancestors: ancestors, Host: "x-a.h150.example.com", Port: 443}},
-		{"request", build("*.h%d.example.com", true), Request{Binary: "/usr/bin/git", Ancestors: ancestors, Host: "a.h199.example.com", Port: 443, Method: "GET", Path: "/o/r.git/info/refs?service=x"}},
-		{"every endpoint", build("**.example.com%.0d", true), Request{Binary: "/usr/bin/git", Ancestors: ancestors, Host: "a.b.example.com0", Port: 443, Method: "GET", Path: "/o/r.git/info/refs"}},
-		{"no match", build("**.h%d.example.com", false), Request{Binary: "/usr/bin/git", Ancestors: ancestors, Host: "a.b.example.net", Port: 443}},
+		{"exact", build("h#.example.com", false), Request{Binary: "/usr/bin/curl", Ancestors: ancestors, Host: "h150.example.com", Port: 443}},
+		{"wildcard", build("**.h#.example.com", false), Request{Binary: "/opt/a/b/tool", Ancestors: ancestors, Host: "a.b.h150.example.com", Port: 443}},
+		{"star", build("*-a.h#.example.com", false), Request{Binary: "/opt/a/b/tool", Ancestors: ancestors, Host: "x-a.h150.example.com", Port: 443}},
+		{"request", build("*.h#.example.com", true), Request{Binary: "/usr/bin/git", Ancestors: ancestors, Host: "a.h199.example.com", Port: 443, Method: "GET", Path: "/o/r.git/info/refs?service=x"}},
+		{"every endpoint", build("**.example.com", true), Request{Binary: "/usr/bin/git", Ancestors: ancestors, Host: "a.b.example.com", Port: 443, Method: "GET", Path: "/o/r.git/info/refs"}},
+		{"no match", build("**.h#.example.com", false), Request{Binary: "/usr/bin/git", Ancestors: ancestors, Host: "a.b.example.net", Port: 443}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()

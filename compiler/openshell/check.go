@@ -534,7 +534,7 @@ func (fs *findings) middlewares(p *Policy) {
 				invalid(KindInvalidMiddlewareConfig, "endpoints", "write host names or patterns", "host pattern %q of middleware %q has spaces, braces or an empty label", clip(h), clip(m.Key))
 			}
 		}
-		if m.OnError != "fail_open" {
+		if m.OnError != "fail_open" && len(p.Middlewares) <= 10 { // the selectors of more are not worth comparing
 			fs.tlsSkipConflict(p, m)
 		}
 	}
@@ -542,6 +542,7 @@ func (fs *findings) middlewares(p *Policy) {
 
 // tlsSkipConflict: a middleware that must see every request cannot see those of an endpoint that skips TLS.
 func (fs *findings) tlsSkipConflict(p *Policy, m *Middleware) {
+	meets, told := 0, 0
 	for i := range p.Rules {
 		for k := range p.Rules[i].Endpoints {
 			e := &p.Rules[i].Endpoints[k]
@@ -551,9 +552,9 @@ func (fs *findings) tlsSkipConflict(p *Policy, m *Middleware) {
 			host := lower(e.Host)
 			for _, in := range m.Endpoints.Include {
 				in = lower(in)
-				if !hostsOverlap(in, host) || slices.ContainsFunc(m.Endpoints.Exclude, func(ex string) bool {
+				if !hostsOverlap(in, host, &meets) || slices.ContainsFunc(m.Endpoints.Exclude, func(ex string) bool {
 					ex = lower(ex)
-					return ex == "**" || ex == in || ex == host || host != "" && !strings.Contains(host, "*") && hostsOverlap(ex, host)
+					return ex == "**" || ex == in || ex == host || host != "" && !strings.Contains(host, "*") && hostsOverlap(ex, host, &meets)
 				}) {
 					continue
 				}
@@ -561,6 +562,9 @@ func (fs *findings) tlsSkipConflict(p *Policy, m *Middleware) {
 					"middleware %q fails closed and may cover %s, which skips TLS", clip(m.Key), e.selector())
 				f := &(*fs)[len(*fs)-1]
 				f.Diagnostic = f.WithRelated(e.Pos, "the endpoint")
+				if told++; told == maxAmbiguities {
+					return
+				}
 				break
 			}
 		}

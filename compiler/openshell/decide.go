@@ -128,6 +128,7 @@ type Decider struct {
 	rules  []decideRule
 	eps    []decideEndpoint
 	exact  map[string][]int32 // endpoints by lower-case host, ascending
+	tails  map[string][]int32 // endpoints whose pattern ends in a fixed name, by that name
 	wild   []int32            // the others
 	poison string             // a pattern whose evaluation fails for every request
 }
@@ -182,7 +183,7 @@ func (m *decideMatch) match(s string) bool {
 
 // NewDecider compiles a policy.
 func NewDecider(p *Policy) *Decider {
-	d := &Decider{exact: map[string][]int32{}}
+	d := &Decider{exact: map[string][]int32{}, tails: map[string][]int32{}}
 	for i := range p.Rules {
 		r := &p.Rules[i]
 		dr := decideRule{slug: r.Slug}
@@ -218,7 +219,11 @@ func (d *Decider) endpoint(rule, index int32, e *Endpoint) {
 		d.exact[g.literal] = append(d.exact[g.literal], id)
 	default:
 		de.host = g
-		d.wild = append(d.wild, id)
+		if _, name, ok := strings.Cut(g.tail(), "."); ok {
+			d.tails[name] = append(d.tails[name], id)
+		} else {
+			d.wild = append(d.wild, id)
+		}
 	}
 	if e.inspected() {
 		de.protocol = lower(e.Protocol)
@@ -352,7 +357,7 @@ func (d *Decider) decide(r *Request, o oracle) (Decision, *decideEndpoint) {
 	if d.poison != "" {
 		return Decision{Reason: ReasonPoisoned, Detail: d.poison}, nil
 	}
-	var space [32]int32
+	var space [256]int32
 	var dec Decision
 	matched := d.connection(r, space[:0], &dec)
 	if len(matched) == 0 {
@@ -393,15 +398,29 @@ func (d *Decider) connection(r *Request, matched []int32, dec *Decision) []int32
 			dec.Reason, dec.By = ReasonNoBinary, d.spot(e, nil, false)
 		}
 	}
+	d.naming(host, try)
+	return matched
+}
+
+// naming calls visit for the endpoints whose host pattern names a lower-case host: those written out, then those with the longest fixed name, then the others.
+func (d *Decider) naming(host string, visit func(id int32)) {
 	for _, id := range d.exact[host] {
-		try(id)
+		visit(id)
+	}
+	for rest, more := host, len(d.tails) > 0; more; {
+		if _, rest, more = strings.Cut(rest, "."); more {
+			for _, id := range d.tails[rest] {
+				if d.eps[id].host.match(host) {
+					visit(id)
+				}
+			}
+		}
 	}
 	for _, id := range d.wild {
 		if e := &d.eps[id]; e.host == nil || e.host.match(host) {
-			try(id)
+			visit(id)
 		}
 	}
-	return matched
 }
 
 func (r *decideRule) matches(q *Request) bool {

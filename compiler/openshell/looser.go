@@ -150,14 +150,7 @@ func sortedValues(m map[string]*glob) []*glob {
 // named returns the endpoints that name a host, for any port and binary.
 func (d *Decider) named(host string) []*decideEndpoint {
 	var out []*decideEndpoint
-	for _, id := range d.exact[host] {
-		out = append(out, &d.eps[id])
-	}
-	for _, id := range d.wild {
-		if e := &d.eps[id]; e.host == nil || e.host.match(host) {
-			out = append(out, e)
-		}
-	}
+	d.naming(host, func(id int32) { out = append(out, &d.eps[id]) })
 	return out
 }
 
