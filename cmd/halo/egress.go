@@ -50,10 +50,14 @@ func (p *program) egressCommand() *cli.Command {
 		Subcommands: []*cli.Command{{
 			Name: "test", Usage: "decide hosts and say which rule decided", ArgsUsage: "HOST...",
 			Description: "HOST is a host name or a URL. Exit status 0 when it is allowed, 1 when it is denied; with --expect, 0 when the answer is the expected one.\n" +
-				"With --file, each line is HOST, or ALLOW HOST or DENY HOST; - reads standard input.",
+				"With --file, each line is HOST, or ALLOW HOST or DENY HOST; - reads standard input.\n" +
+				"With --sandbox, the answer is that of DefenseClaw's twelve steps for a host name or an address; no name is resolved.",
 			Flags: append(targetFlags(), osFlag(),
 				&cli.StringFlag{Name: "expect", Usage: "the expected `ANSWER`: allow or deny"},
-				&cli.StringFlag{Name: "file", Usage: "decide the hosts in a `FILE`"}),
+				&cli.StringFlag{Name: "file", Usage: "decide the hosts in a `FILE`"},
+				&cli.StringFlag{Name: "sandbox", Usage: "decide as DefenseClaw does in the sandbox `NAME`, and name the step"},
+				&cli.StringFlag{Name: "port", Usage: "with --sandbox, the destination `PORT` (default: any)"},
+				textsFlag("unblock", "with --sandbox, as if a user had unblocked a `HOST`; may be repeated")),
 			Action: p.egressTest,
 		}},
 	}
@@ -69,6 +73,12 @@ func (p *program) egressTest(c *cli.Context) error {
 	f, err := form(c, "text", "json")
 	if err != nil {
 		return err
+	}
+	if c.IsSet("sandbox") {
+		return p.sandboxEgress(c, f)
+	}
+	if c.IsSet("port") || len(textsOf(c, "unblock")) > 0 {
+		return errors.New("--port and --unblock ask about a sandbox; name one with --sandbox")
 	}
 	system, err := system(c)
 	if err != nil {

@@ -1,8 +1,6 @@
 package pack
 
 import (
-	"bytes"
-	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"net/netip"
@@ -16,178 +14,12 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"halos.dev/halo/compiler/diag"
+	"halos.dev/halo/compiler/pack/packtest"
 )
 
-// document builds one pack: a fixture with its edits (first occurrence) and what is appended, or literal text, then repetitions, padding and a prefix.
-type caseDocument struct {
-	Base  string
-	Text  *string
-	Edits []struct{ From, To string }
-	// Append is put at the end; Repeat puts count copies of unit, {i} being the index, in place of marker.
-	Append string
-	Repeat struct {
-		Marker, Unit string
-		Count        int
-	}
-	CRLF      bool   `yaml:"crlf"`
-	PadTo     int    `yaml:"pad_to"`
-	PrefixHex string `yaml:"prefix_hex"`
-}
-
-func (d caseDocument) bytes(t *testing.T, fixtures map[string]string) []byte {
-	t.Helper()
-	text := fixtures[d.Base]
-	if d.Text != nil {
-		text = *d.Text
-	} else if text == "" {
-		t.Fatalf("no fixture %q", d.Base)
-	}
-	for _, e := range d.Edits {
-		if !strings.Contains(text, e.From) {
-			t.Fatalf("edit %q finds nothing", e.From)
-		}
-		text = strings.Replace(text, e.From, e.To, 1)
-	}
-	text += d.Append
-	if d.Repeat.Count > 0 {
-		var b strings.Builder
-		for i := range d.Repeat.Count {
-			b.WriteString(strings.ReplaceAll(d.Repeat.Unit, "{i}", strconv.Itoa(i)))
-		}
-		text = strings.Replace(text, d.Repeat.Marker, b.String(), 1)
-	}
-	if d.CRLF {
-		text = strings.ReplaceAll(text, "\n", "\r\n")
-	}
-	if d.PadTo > len(text) {
-		text += "#" + strings.Repeat("x", d.PadTo-len(text)-1)
-	}
-	prefix, err := hex.DecodeString(d.PrefixHex)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return append(prefix, text...)
-}
-
-type caseInput struct {
-	caseDocument `yaml:",inline"`
-
-	A, B     caseDocument
-	Pattern  string
-	Patterns []string
-	Table    string
-	Glob     string
-	CPU      *string
-	Memory   *string
-	Home     string
-
-	Tree []struct {
-		Path string
-		Link string
-		Pack *caseDocument
-	}
-	Ref     string
-	PackDir string `yaml:"pack_dir"`
-
-	Me        int
-	FileOwner int    `yaml:"file_owner"`
-	DirOwner  int    `yaml:"dir_owner"`
-	FileMode  string `yaml:"file_mode"`
-	DirMode   string `yaml:"dir_mode"`
-
-	Config     yaml.Node
-	Run        caseRun
-	Packs      map[string]caseDocument
-	Unblocks   []string
-	Host       string
-	Port       int
-	ResolvesTo []string `yaml:"resolves_to"`
-}
-
-type caseRun struct {
-	Pack, Profile, CPU, Memory, Harness, Project, Home string
-	Copy, Safe, Learn                                  bool
-	NoMCP                                              bool `yaml:"no_mcp"`
-	Unmask                                             []string
-	HostPorts                                          []int `yaml:"host_ports"`
-	Yolo                                               *bool
-}
-
-type caseSetting struct{ Value, Source, Origin, Requested *string }
-
-type caseViolation struct {
-	Key                                                             string
-	Source, Attempted, Enforced, Constraint, Message, Detail, Fatal *string
-}
-
-type caseDecision struct {
-	Allowed     *bool
-	Rule        string
-	Match       *string
-	Unblockable *bool
-	Step        *int
-	Dial        string
-}
-
-type caseExpect struct {
-	OK             *bool
-	Key            *string
-	Code           string
-	Message        string
-	ReasonContains string `yaml:"reason_contains"`
-	Pack           map[string]yaml.Node
-	Loads          string
-	Digest         string
-	Same           *bool
-	Canonical      *string
-	Broad          *bool    `yaml:"broad_in_allow"`
-	AsAdminBlock   []string `yaml:"as_admin_block"`
-	Each           map[string]yaml.Node
-	Matches        []string
-	Covers         []string
-	No             []string          `yaml:"no"`
-	MostSpecific   map[string]string `yaml:"most_specific"`
-	BadKeys        []string          `yaml:"bad_keys"`
-	Value          *int64
-	Settings       map[string]caseSetting
-	Violations     *[]caseViolation
-	ErrorContains  string              `yaml:"error_contains"`
-	ListHas        map[string][]string `yaml:"list_has"`
-	ListLacks      map[string][]string `yaml:"list_lacks"`
-	caseDecision   `yaml:",inline"`
-}
-
-type caseFile struct {
-	Format   string
-	Fixtures map[string]string
-	Cases    []struct {
-		ID     string
-		Area   string
-		Input  caseInput
-		Expect caseExpect
-		Why    string
-	}
-}
-
 func TestCases(t *testing.T) {
-	data, err := os.ReadFile("testdata/packs-cases.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	runCases(t, data)
-}
-
-func runCases(t *testing.T, data []byte) {
-	var file caseFile
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	dec.KnownFields(true)
-	if err := dec.Decode(&file); err != nil {
-		t.Fatal(err)
-	}
-	if len(file.Cases) < 50 {
-		t.Fatalf("only %d cases", len(file.Cases))
-	}
-	areas := map[string]func(*testing.T, map[string]string, *caseInput, *caseExpect){
+	file := packtest.Load(t, "testdata/packs-cases.yaml")
+	areas := map[string]func(*testing.T, map[string]string, *packtest.Input, *packtest.Expect){
 		"load": caseLoad, "digest": caseDigest, "pattern": casePattern, "match": caseMatch, "covers": caseCovers, "project-glob": caseGlob, "copy-pattern": caseCopy,
 		"quantity": caseQuantity, "admin-config": caseAdmin, "owner": caseOwner, "find": caseFind, "resolve": caseResolve, "decide": caseDecide,
 	}
@@ -233,7 +65,7 @@ func checkPack(t *testing.T, p *Pack, want map[string]yaml.Node) {
 	}
 }
 
-func checkError(t *testing.T, err error, want *caseExpect) {
+func checkError(t *testing.T, err error, want *packtest.Expect) {
 	t.Helper()
 	var e *Error
 	e, ok := err.(*Error)
@@ -254,8 +86,8 @@ func checkError(t *testing.T, err error, want *caseExpect) {
 	}
 }
 
-func caseLoad(t *testing.T, fixtures map[string]string, in *caseInput, want *caseExpect) {
-	data := in.bytes(t, fixtures)
+func caseLoad(t *testing.T, fixtures map[string]string, in *packtest.Input, want *packtest.Expect) {
+	data := in.Bytes(t, fixtures)
 	p, err := Load("test/pack.yaml", data)
 	found := Check("test/pack.yaml", data, 0)
 	if *want.OK {
@@ -281,8 +113,8 @@ func caseLoad(t *testing.T, fixtures map[string]string, in *caseInput, want *cas
 	}
 }
 
-func caseDigest(t *testing.T, fixtures map[string]string, in *caseInput, want *caseExpect) {
-	a, b := Digest(in.A.bytes(t, fixtures)), Digest(in.B.bytes(t, fixtures))
+func caseDigest(t *testing.T, fixtures map[string]string, in *packtest.Input, want *packtest.Expect) {
+	a, b := Digest(in.A.Bytes(t, fixtures)), Digest(in.B.Bytes(t, fixtures))
 	if want.Digest != "" && a != want.Digest {
 		t.Errorf("digest %s, want %s", a, want.Digest)
 	}
@@ -294,7 +126,7 @@ func caseDigest(t *testing.T, fixtures map[string]string, in *caseInput, want *c
 	}
 }
 
-func casePattern(t *testing.T, _ map[string]string, in *caseInput, want *caseExpect) {
+func casePattern(t *testing.T, _ map[string]string, in *packtest.Input, want *packtest.Expect) {
 	if want.Each != nil {
 		for s, node := range want.Each {
 			p, err := ParsePattern(s)
@@ -322,7 +154,7 @@ func casePattern(t *testing.T, _ map[string]string, in *caseInput, want *caseExp
 	}
 }
 
-func caseMatch(t *testing.T, _ map[string]string, in *caseInput, want *caseExpect) {
+func caseMatch(t *testing.T, _ map[string]string, in *packtest.Input, want *packtest.Expect) {
 	texts := in.Patterns
 	if in.Pattern != "" {
 		texts = append(texts, in.Pattern)
@@ -356,7 +188,7 @@ func caseMatch(t *testing.T, _ map[string]string, in *caseInput, want *caseExpec
 	}
 }
 
-func caseCovers(t *testing.T, _ map[string]string, in *caseInput, want *caseExpect) {
+func caseCovers(t *testing.T, _ map[string]string, in *packtest.Input, want *packtest.Expect) {
 	p, err := ParsePattern(in.Pattern)
 	if err != nil {
 		t.Fatal(err)
@@ -374,7 +206,7 @@ func caseCovers(t *testing.T, _ map[string]string, in *caseInput, want *caseExpe
 	}
 }
 
-func caseGlob(t *testing.T, _ map[string]string, in *caseInput, want *caseExpect) {
+func caseGlob(t *testing.T, _ map[string]string, in *packtest.Input, want *packtest.Expect) {
 	if want.Each != nil {
 		for s, node := range want.Each {
 			v, err := ParseGlob(s)
@@ -401,7 +233,7 @@ func caseGlob(t *testing.T, _ map[string]string, in *caseInput, want *caseExpect
 	}
 }
 
-func caseCopy(t *testing.T, _ map[string]string, in *caseInput, want *caseExpect) {
+func caseCopy(t *testing.T, _ map[string]string, in *packtest.Input, want *packtest.Expect) {
 	p, err := ParseCopyPattern(in.Pattern)
 	if *want.OK != (err == nil) {
 		t.Fatalf("error %v", err)
@@ -418,7 +250,7 @@ func caseCopy(t *testing.T, _ map[string]string, in *caseInput, want *caseExpect
 	}
 }
 
-func caseQuantity(t *testing.T, _ map[string]string, in *caseInput, want *caseExpect) {
+func caseQuantity(t *testing.T, _ map[string]string, in *packtest.Input, want *packtest.Expect) {
 	parse, text := ParseCPU, in.CPU
 	if in.Memory != nil || in.Table == "memory" {
 		parse, text = ParseMemory, in.Memory
@@ -450,7 +282,7 @@ func parseConfig(t *testing.T, n *yaml.Node) (*Config, []diag.Diagnostic) {
 	return c, slices.DeleteFunc(found, func(d diag.Diagnostic) bool { return d.Severity != diag.Error })
 }
 
-func caseAdmin(t *testing.T, _ map[string]string, in *caseInput, want *caseExpect) {
+func caseAdmin(t *testing.T, _ map[string]string, in *packtest.Input, want *packtest.Expect) {
 	_, found := parseConfig(t, &in.Config)
 	if *want.OK != (len(found) == 0) {
 		t.Errorf("found %v", found)
@@ -486,7 +318,7 @@ func fileMode(t *testing.T, s string) fs.FileMode {
 	return mode
 }
 
-func caseOwner(t *testing.T, _ map[string]string, in *caseInput, want *caseExpect) {
+func caseOwner(t *testing.T, _ map[string]string, in *packtest.Input, want *packtest.Expect) {
 	err := CheckOwner("pack.yaml", in.Me, Owned{in.FileOwner, fileMode(t, in.FileMode)}, Owned{in.DirOwner, fileMode(t, in.DirMode)})
 	if *want.OK != (err == nil) {
 		t.Fatalf("error %v", err)
@@ -496,7 +328,7 @@ func caseOwner(t *testing.T, _ map[string]string, in *caseInput, want *caseExpec
 	}
 }
 
-func caseFind(t *testing.T, fixtures map[string]string, in *caseInput, want *caseExpect) {
+func caseFind(t *testing.T, fixtures map[string]string, in *packtest.Input, want *packtest.Expect) {
 	root := t.TempDir()
 	place := func(s string) string { return strings.ReplaceAll(s, "{root}", root) }
 	for _, f := range in.Tree {
@@ -509,7 +341,7 @@ func caseFind(t *testing.T, fixtures map[string]string, in *caseInput, want *cas
 		case f.Link != "":
 			err = os.Symlink(place(f.Link), name)
 		case f.Pack != nil:
-			err = os.WriteFile(name, f.Pack.bytes(t, fixtures), 0o644)
+			err = os.WriteFile(name, f.Pack.Bytes(t, fixtures), 0o644)
 		default:
 			err = os.MkdirAll(name, 0o755)
 		}
@@ -531,7 +363,7 @@ func caseFind(t *testing.T, fixtures map[string]string, in *caseInput, want *cas
 	checkPack(t, p, want.Pack)
 }
 
-func resolveCase(t *testing.T, fixtures map[string]string, in *caseInput) (*Policy, error) {
+func resolveCase(t *testing.T, fixtures map[string]string, in *packtest.Input) (*Policy, error) {
 	t.Helper()
 	cfg, found := parseConfig(t, &in.Config)
 	if len(found) > 0 {
@@ -544,14 +376,14 @@ func resolveCase(t *testing.T, fixtures map[string]string, in *caseInput) (*Poli
 			Memory: run.Memory, Harness: run.Harness, Project: run.Project, Home: run.Home, Yolo: run.Yolo, Learn: run.Learn},
 		Find: func(ref string) (*Pack, error) {
 			if d, ok := in.Packs[ref]; ok {
-				return Load(ref, d.bytes(t, fixtures))
+				return Load(ref, d.Bytes(t, fixtures))
 			}
 			return Finder{FS: os.DirFS(t.TempDir()), Dir: "/packs"}.Find(ref)
 		},
 	})
 }
 
-func caseResolve(t *testing.T, fixtures map[string]string, in *caseInput, want *caseExpect) {
+func caseResolve(t *testing.T, fixtures map[string]string, in *packtest.Input, want *packtest.Expect) {
 	p, err := resolveCase(t, fixtures, in)
 	if want.ErrorContains != "" {
 		if err == nil || !strings.Contains(err.Error(), want.ErrorContains) {
@@ -616,7 +448,7 @@ func caseResolve(t *testing.T, fixtures map[string]string, in *caseInput, want *
 	}
 }
 
-func checkDecision(t *testing.T, what string, d Decision, want caseDecision) {
+func checkDecision(t *testing.T, what string, d Decision, want packtest.Decision) {
 	t.Helper()
 	if want.Allowed != nil && d.Allowed != *want.Allowed || want.Rule != "" && d.Rule != want.Rule || want.Match != nil && d.Match != *want.Match ||
 		want.Unblockable != nil && d.Unblockable != *want.Unblockable || want.Step != nil && d.Step != *want.Step {
@@ -624,7 +456,7 @@ func checkDecision(t *testing.T, what string, d Decision, want caseDecision) {
 	}
 }
 
-func caseDecide(t *testing.T, fixtures map[string]string, in *caseInput, want *caseExpect) {
+func caseDecide(t *testing.T, fixtures map[string]string, in *packtest.Input, want *packtest.Expect) {
 	p, err := resolveCase(t, fixtures, in)
 	if err != nil {
 		t.Fatal(err)
@@ -644,7 +476,7 @@ func caseDecide(t *testing.T, fixtures map[string]string, in *caseInput, want *c
 		if err != nil {
 			t.Fatal(err)
 		}
-		var w caseDecision
+		var w packtest.Decision
 		if err := node.Decode(&w); err != nil {
 			t.Fatal(err)
 		}
@@ -653,7 +485,7 @@ func caseDecide(t *testing.T, fixtures map[string]string, in *caseInput, want *c
 	if in.Host == "" {
 		return
 	}
-	checkDecision(t, in.Host, e.Decide(in.Host, in.Port), want.caseDecision)
+	checkDecision(t, in.Host, e.Decide(in.Host, in.Port), want.Decision)
 	if want.Dial != "" {
 		var answers []netip.Addr
 		for _, s := range in.ResolvesTo {

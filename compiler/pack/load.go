@@ -176,8 +176,14 @@ func read(file string, data []byte, mustName string) (*Pack, []problem) {
 	return out, r.problems
 }
 
-// document decodes the one YAML document of a pack. What is wrong with the bytes has no key.
-func document(data []byte) (*yaml.Node, *problem) {
+// document decodes the one YAML document of a pack. What is wrong with the bytes has no key. The yaml package reads untrusted input here, so a panic in it becomes
+// an error.
+func document(data []byte) (root *yaml.Node, bad *problem) {
+	defer func() {
+		if r := recover(); r != nil {
+			root, bad = nil, &problem{code: codeSyntax, class: "yaml_invalid", reason: "the YAML decoder failed on this file"}
+		}
+	}()
 	if len(data) > MaxBytes {
 		return nil, &problem{code: codeTooLarge, class: "too_large", reason: "pack exceeds 65536 bytes", detail: ", it has " + strconv.Itoa(len(data))}
 	}
@@ -192,7 +198,7 @@ func document(data []byte) (*yaml.Node, *problem) {
 	case err != nil:
 		return nil, syntaxProblem(err)
 	}
-	root := doc.Content[0]
+	root = doc.Content[0]
 	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
 		p := &problem{code: codeDocuments, class: "yaml_documents", reason: "the file must contain exactly one YAML document", hint: "remove the second document and its --- line"}
 		if err == nil {

@@ -157,6 +157,18 @@ func NormalHarness(name string) string {
 	return name
 }
 
+// ForeignHarness returns what to write instead of a harness id of another vocabulary, halo's own among them, which DefenseClaw would accept and never match. It is
+// "" for every other name.
+func ForeignHarness(name string) string {
+	if name = NormalHarness(name); name == "" {
+		return ""
+	}
+	if _, foreign := foreignHarness[name]; foreign {
+		return harnessHint(name)
+	}
+	return ""
+}
+
 // validHarness is the grammar of a harness name: a letter or digit, then letters, digits, dot, underscore and dash, at most 128 in all.
 func validHarness(s string) bool {
 	if s == "" || len(s) > 128 || !alnum(s[0]) {

@@ -50,6 +50,18 @@ func ParsePattern(s string) (Pattern, error) {
 	return Pattern{}, fmt.Errorf(`egress pattern %q must be a host name, "*.<host>", an IP address or a CIDR prefix`, trimmed)
 }
 
+// ParseUnblock reads what a user unblocks: one host name or one address. DefenseClaw refuses wildcards, prefixes and URLs there.
+func ParseUnblock(s string) (Pattern, error) {
+	p, err := ParsePattern(s)
+	switch {
+	case err != nil:
+		return Pattern{}, err
+	case p.Wildcard() || p.prefix.IsValid() && !p.prefix.IsSingleIP():
+		return Pattern{}, fmt.Errorf("%q must be one host name or one address", strings.TrimSpace(s))
+	}
+	return p, nil
+}
+
 // parsePrefix reads an address, a bracketed address or a prefix, and says why it could not when that has a text of its own.
 func parsePrefix(s string) (p netip.Prefix, zoned, short bool) {
 	if strings.Contains(s, "/") {

@@ -50,7 +50,8 @@ func Load(ctx context.Context, fsys fs.FS, opts Options, diags *diag.List) *Repo
 	}
 	var in source.Interner
 	var slots slots
-	opt := source.Options{Limits: opts.Limits, Workers: opts.Workers, Inspect: opts.Inspect, SkipDir: skipDir, Extra: referenced,
+	// DefenseClaw's switches are unset by null, which its own example writes out.
+	opt := source.Options{Nullable: "openshell.admin.allow_", Limits: opts.Limits, Workers: opts.Workers, Inspect: opts.Inspect, SkipDir: skipDir, Extra: referenced,
 		Raw: func(name string) bool { return PackName(name) != "" || otherFile(name) }}
 	if opts.Question != nil {
 		opt.Needless = opts.Question.needless

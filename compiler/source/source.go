@@ -37,6 +37,8 @@ type Limits struct {
 	Scalar   int
 	// Items bounds the nodes of one file, so that a file of commas cannot take many times its size in memory.
 	Items int
+	// nullable is Options.Nullable.
+	nullable string
 }
 
 // DefaultLimits are the limits of the contract.
@@ -87,6 +89,8 @@ type Options struct {
 	Raw func(name string) bool
 	// Inspect, when set, sees the bytes of every file that is read. It is called concurrently and must not keep them.
 	Inspect func(file int, data []byte)
+	// Nullable begins the key paths whose values may be null, because null is how their format writes "unset". "" is none.
+	Nullable string
 	// Workers is the number of files decoded at a time; 0 means one per processor.
 	Workers int
 }
@@ -97,6 +101,7 @@ func Read(ctx context.Context, fsys fs.FS, opts Options, diags *diag.List, visit
 	if opts.Limits == (Limits{}) {
 		opts.Limits = DefaultLimits
 	}
+	opts.Limits.nullable = opts.Nullable
 	entries := walk(fsys, opts, diags)
 	files := make(Files, len(entries))
 	var total int64

@@ -110,7 +110,9 @@ func (v *vetter) mapping(n *Node, depth int) bool {
 			v.diags.Add(d.WithRelated(v.pos(first), "first given here").WithHint("keep one of the two and merge their values"))
 		}
 		if isNull(val) {
-			v.null(val, "the value of "+strconv.Quote(k.Value))
+			if v.lim.nullable == "" || !strings.HasPrefix(v.path.String(), v.lim.nullable) {
+				v.null(val, "the value of "+strconv.Quote(k.Value))
+			}
 		} else if !v.node(val, depth+1) {
 			ok = false
 		}

@@ -88,6 +88,14 @@ func run(t *testing.T, env []string, args ...string) result {
 	return runCmd(t, env, exec.CommandContext(t.Context(), halo, append([]string{"--as-of", "2026-11-30T12:00:00Z"}, args...)...))
 }
 
+// runIn runs halo in a directory.
+func runIn(t *testing.T, dir string, args ...string) result {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), halo, append([]string{"--as-of", "2026-11-30T12:00:00Z"}, args...)...)
+	cmd.Dir = dir
+	return runCmd(t, nil, cmd)
+}
+
 func runCmd(t *testing.T, env []string, cmd *exec.Cmd) result {
 	t.Helper()
 	var out, errs bytes.Buffer
