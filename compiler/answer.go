@@ -205,5 +205,11 @@ func (c *Compiled) Coverage(p *effective.Policy) *coverage.Matrix {
 			return g, true
 		})
 	}
+	plan := c.plans[p]
+	if plan == nil {
+		plan = c.sandboxed(p)
+		plan.openshell()
+	}
+	m.Sandboxes = plan.sandboxCoverage()
 	return m
 }

@@ -165,10 +165,7 @@ func (c *Compiled) plan(diags *diag.List) []*Plan {
 		digest := t.Policy.Digest()
 		p := byDigest[digest]
 		if p == nil {
-			p = &Plan{Policy: t.Policy}
-			if t.Policy.Box != nil {
-				p.Sandbox = c.Sandbox(t.Policy.Box.Name.V)
-			}
+			p = c.sandboxed(t.Policy)
 			for i := range t.Policy.Harnesses {
 				pin := &t.Policy.Harnesses[i]
 				h := c.Harness(pin.Harness.V)

@@ -30,10 +30,24 @@ type Row struct {
 	Cells   []Cell `json:"cells"`
 }
 
+// Sandbox says how far a file of a Sandbox document holds: OpenShell's policy.yaml for an agent, or DefenseClaw's openshell block.
+type Sandbox struct {
+	Sandbox string `json:"sandbox"`
+	// File is openshell or defenseclaw, Agent the agent of a policy.yaml.
+	File     string   `json:"file"`
+	Agent    string   `json:"agent,omitempty"`
+	Grade    string   `json:"grade"`
+	Verified bool     `json:"verified"`
+	Limits   []string `json:"limits"`
+	Evidence string   `json:"evidence"`
+}
+
 // Matrix is the coverage of several harnesses.
 type Matrix struct {
 	SchemaVersion int   `json:"schemaVersion"`
 	Rows          []Row `json:"harnesses"`
+	// Sandboxes is what the policy's Sandbox document is rendered to.
+	Sandboxes []Sandbox `json:"sandboxes,omitempty"`
 	// Enforced counts cells of grade enforced, Unverified those of them that were read and not observed.
 	Enforced   int `json:"enforced"`
 	Unverified int `json:"unverified"`
@@ -103,9 +117,29 @@ func (m *Matrix) Text(w io.Writer) error {
 		}
 		b.WriteString("\n")
 	}
+	for _, x := range m.Sandboxes {
+		fmt.Fprintf(&b, "sandbox %s\n  %-16s %s\n", x.Sandbox, x.what(), x.word())
+		for _, l := range x.Limits {
+			fmt.Fprintf(&b, "    %s\n", l)
+		}
+		b.WriteString("\n")
+	}
 	b.WriteString(m.summary() + "\n")
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// what names the file and whose it is.
+func (x *Sandbox) what() string {
+	if x.Agent == "" {
+		return x.File
+	}
+	return x.File + " " + x.Agent
+}
+
+func (x *Sandbox) word() string {
+	c := Cell{Grade: x.Grade, Verified: x.Verified}
+	return c.word()
 }
 
 func (m *Matrix) summary() string {
@@ -130,6 +164,12 @@ func (m *Matrix) Markdown(w io.Writer, title string) error {
 			}
 			fmt.Fprintf(&b, " %s | %s | %s | %s |\n", perOS(cells, func(c *Cell) string { return c.How }), perOS(cells, func(c *Cell) string { return c.Limit }),
 				perOS(cells, func(c *Cell) string { return strings.Join(c.Bypass, ", ") }), perOS(cells, func(c *Cell) string { return c.Evidence }))
+		}
+	}
+	if len(m.Sandboxes) > 0 {
+		b.WriteString("\n## Sandboxes\n\nA policy.yaml is never looser than the egress policy; the limits say where it is stricter, or holds by other means.\n\n| sandbox | file | grade | limits | evidence |\n| --- | --- | --- | --- | --- |\n")
+		for _, x := range m.Sandboxes {
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", x.Sandbox, x.what(), x.word(), strings.Join(x.Limits, "; "), x.Evidence)
 		}
 	}
 	_, err := io.WriteString(w, b.String())

@@ -6,6 +6,9 @@ import (
 	"halos.dev/halo/compiler/diag"
 )
 
+// Evidence says how what this package knows of OpenShell is known.
+const Evidence = "read in NVIDIA/OpenShell 2f7fb6559 (2026-08-21)"
+
 // Built is the policy.yaml of one agent of one target.
 type Built struct {
 	Policy *Policy

@@ -6,6 +6,9 @@ import (
 	"halos.dev/halo/compiler/diag"
 )
 
+// Evidence says how what this package knows of DefenseClaw is known.
+const Evidence = "read in cisco-ai-defense/defenseclaw (2026-11)"
+
 // Pin makes a block ready for release: repo:NAME as the required pack becomes NAME with the digest of the repo's bytes. repo returns the pack at
 // packs/NAME/pack.yaml, nil when it does not exist or does not load. c is not changed.
 //
