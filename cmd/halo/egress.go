@@ -59,7 +59,7 @@ func (p *program) egressCommand() *cli.Command {
 				&cli.StringFlag{Name: "port", Usage: "with --sandbox, the destination `PORT` (default: any)"},
 				textsFlag("unblock", "with --sandbox, as if a user had unblocked a `HOST`; may be repeated")),
 			Action: p.egressTest,
-		}},
+		}, p.whoCommand()},
 	}
 }
 
