@@ -108,9 +108,15 @@ func isPolicyName(name string) bool {
 	return strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml")
 }
 
-// git runs git in dir. Variables that would point it to another repository, index or configuration are dropped, and so is the
-// language; a monitor program or a signature check that the repository's configuration names is not run.
+// git runs git in dir and returns what it prints.
 func git(ctx context.Context, dir string, args ...string) (string, error) {
+	out, err := GitCommand(ctx, dir, args...).Output()
+	return string(out), err
+}
+
+// GitCommand is git in dir, ready to run. Variables that would point it to another repository, index or configuration are dropped, and so is the language; a
+// monitor program or a signature check that the repository's configuration names is not run, nothing is asked on a terminal and nothing is fetched.
+func GitCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "git", append([]string{"--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false"}, args...)...)
 	cmd.Dir = dir
 	for _, kv := range os.Environ() {
@@ -122,9 +128,8 @@ func git(ctx context.Context, dir string, args ...string) (string, error) {
 			cmd.Env = append(cmd.Env, kv)
 		}
 	}
-	cmd.Env = append(cmd.Env, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0")
-	out, err := cmd.Output()
-	return string(out), err
+	cmd.Env = append(cmd.Env, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1")
+	return cmd
 }
 
 // SourceTime returns the instant that a release records: asOf when given, else epoch (the value of SOURCE_DATE_EPOCH), else the

@@ -140,5 +140,6 @@ func (p *program) commands() []*cli.Command {
 		p.packCommand(), p.policyCommand(), p.openshellCommand(),
 		p.releaseCommand(), p.keygenCommand(), p.explainCodeCommand(), p.versionCommand(), p.completionCommand(),
 		p.installCommand(),
+		p.diffCommand(),
 	}
 }

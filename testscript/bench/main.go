@@ -172,6 +172,15 @@ func measure(sizes string, runs int) ([]row, error) {
 				return nil, err
 			}
 			add("P11", "egress test on 1000, yardstick decode", "ms", ms(a.cpu), ms(b.cpu), 0.35)
+			changed := filepath.Join(dir, "changed-"+s)
+			if err := gen.Write(changed, gen.Options{Documents: n, Changed: true}); err != nil {
+				return nil, err
+			}
+			a, b, err = pair(runs, []string{halo, "diff", repo, changed}, []string{halo, "lint", repo})
+			if err != nil {
+				return nil, err
+			}
+			add("diff", "diff of two repos of 1000, yardstick two lints", "ms", ms(a.cpu), 2*ms(b.cpu), 1.3)
 			key := filepath.Join(dir, "k")
 			os.Setenv("HALO_KEY_PASSWORD", "")
 			if msg, err := exec.Command(halo, "keygen", "--out", key).CombinedOutput(); err != nil {

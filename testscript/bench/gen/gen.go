@@ -14,6 +14,8 @@ type Options struct {
 	Documents int
 	// Broken puts one error into every profile, ring, unit and pack.
 	Broken bool
+	// Changed makes every profile differ from the one written without it: a host and a preset, allowed and denied.
+	Changed bool
 }
 
 // chain is the number of profiles that extend each other.
@@ -28,7 +30,7 @@ func Write(dir string, o Options) error {
 	n := o.Documents
 	profiles, rings, units := max(1, n*8/100), max(1, n*4/100), n*48/100
 	packs := max(0, n-profiles-rings-units-1)
-	w := writer{dir: dir, broken: o.Broken, made: map[string]bool{}}
+	w := writer{dir: dir, broken: o.Broken, changed: o.Changed, made: map[string]bool{}}
 	w.file("halos.yaml", "apiVersion: halos.dev/v1\nkind: Halos\norg: acme\nlifetime: 90d\n")
 	w.file("gateway.yaml", "apiVersion: halos.dev/v1\nkind: Gateway\nname: main\nbaseURL: https://ai.acme.example\nengine: external\n")
 	for i := range profiles {
@@ -47,10 +49,11 @@ func Write(dir string, o Options) error {
 }
 
 type writer struct {
-	dir    string
-	broken bool
-	made   map[string]bool
-	err    error
+	dir     string
+	broken  bool
+	changed bool
+	made    map[string]bool
+	err     error
 }
 
 func (w *writer) file(name, text string) {
@@ -86,6 +89,9 @@ func (w *writer) profile(i int) string {
 		for h := range 12 - at {
 			fmt.Fprintf(&b, "    - service-%02d.team-%04d.acme.example\n", h, root/chain%25)
 		}
+		if w.changed {
+			b.WriteString("    - added.acme.example\n")
+		}
 		b.WriteString("  deniedDomains:\n")
 		for h := range 6 {
 			fmt.Fprintf(&b, "    - paste-%d-%d.example.net\n", at, h)
@@ -105,7 +111,11 @@ func (w *writer) profile(i int) string {
 	for h := range 12 {
 		fmt.Fprintf(&b, "    - service-%02d.team-%04d.acme.example\n", h, i/chain%25)
 	}
-	b.WriteString("  presets: [vcs, package-registries]\n  deniedDomains: [pastebin.com, transfer.sh]\n")
+	if w.changed {
+		b.WriteString("  presets: [vcs]\n  deniedDomains: [pastebin.com, transfer.sh, drop.example.net]\n")
+	} else {
+		b.WriteString("  presets: [vcs, package-registries]\n  deniedDomains: [pastebin.com, transfer.sh]\n")
+	}
 	b.WriteString("telemetry:\n  enabled: true\n  otlpEndpoint: https://otel.internal.acme.example:4318\n  protocol: http/protobuf\n")
 	b.WriteString("mcp:\n  managedOnly: true\nhooks:\n  managedOnly: true\n")
 	b.WriteString("instructions: |\n  Work inside the repository. Ask before you add a dependency, and say which policy stopped you\n  when a command is refused. Do not retry a refused command under another name.\n")
