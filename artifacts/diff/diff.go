@@ -342,6 +342,9 @@ func reverse(w string) string {
 	case strings.HasSuffix(w, ": new ask rule"):
 		return strings.TrimSuffix(w, "new ask rule") + "ask rule is gone"
 	}
+	if before, after, ok := strings.Cut(w, allows); ok {
+		return before + allowed + after
+	}
 	arrow := strings.LastIndex(w, " -> ")
 	if arrow < 0 {
 		return w
@@ -488,7 +491,7 @@ func missingGaps(a, b *content, gone bool) []Gap {
 	out := []Gap{}
 	at := map[lack]int{}
 	for _, g := range a.lacks {
-		if have[g.respelled()] || gone && !b.harnesses[g.harness] {
+		if have[g.respelled()] || gone && g.harness != "" && !b.harnesses[g.harness] {
 			continue
 		}
 		any := g

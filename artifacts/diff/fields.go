@@ -55,9 +55,6 @@ func looserFindings(base, next *target) []finding {
 	if !b.Telemetry.LogPrompts.V && n.Telemetry.LogPrompts.V {
 		out = append(out, finding{field: "telemetry.logPrompts", witness: "prompts in telemetry: left out -> included", base: b.Telemetry.LogPrompts.Pos, next: n.Telemetry.LogPrompts.Pos})
 	}
-	if b.Sandbox.Policy.V != "" && n.Sandbox.Policy.V == "" {
-		out = append(out, finding{field: "sandbox.policy", witness: "sandbox: " + b.Sandbox.Policy.V + " -> none", base: b.Sandbox.Policy.Pos, next: n.Sandbox.Policy.Pos})
-	}
 	return out
 }
 
@@ -98,7 +95,7 @@ func downgrade(base *target, from, to *policy.Pin) []finding {
 }
 
 // undecidable are the settings whose change has no direction that halo could tell: they run code, redirect data or go to a harness as they are.
-var undecidable = []string{"hooks.items", "env.", "telemetry.otlpEndpoint", "sandbox.policy"}
+var undecidable = []string{"hooks.items", "env.", "telemetry.otlpEndpoint"}
 
 func isUndecidable(field string) bool {
 	return strings.HasPrefix(field, "harnesses.") && strings.Contains(field, ".overrides.") ||
@@ -122,7 +119,7 @@ func undecided(old, new *target) []finding {
 		if !isUndecidable(field) || slices.Equal(x.items, y.items) {
 			continue
 		}
-		if field == "sandbox.policy" && (len(x.items) == 0 || len(y.items) == 0) || field == "telemetry.otlpEndpoint" && !(exports(old.policy) && exports(new.policy)) {
+		if field == "telemetry.otlpEndpoint" && !(exports(old.policy) && exports(new.policy)) {
 			continue // has a direction: see looserFindings
 		}
 		if h, _, ok := strings.Cut(strings.TrimPrefix(field, "harnesses."), ".overrides."); ok && strings.HasPrefix(field, "harnesses.") && (old.policy.Pin(h) == nil || new.policy.Pin(h) == nil) {
@@ -142,7 +139,15 @@ func undecided(old, new *target) []finding {
 		}
 		add(field, field, cmp.Or(x.text(), "none"), cmp.Or(y.text(), "none"), x.pos, y.pos)
 	}
+	if x, y := old.policy.Box, new.policy.Box; unresolved(x, y) {
+		add("sandbox.policy", "sandbox "+y.Name.V, "known", "not known", old.policy.Sandbox.Policy.Pos, new.policy.Sandbox.Policy.Pos)
+	}
 	return out
+}
+
+// unresolved reports whether two different Sandbox documents have blocks of DefenseClaw that nobody can resolve here.
+func unresolved(x, y *policy.Sandbox) bool {
+	return x != nil && y != nil && x.Digest != y.Digest && (x.Resolved == nil && (x.Block != nil || x.Pack.IsSet()) || y.Resolved == nil && (y.Block != nil || y.Pack.IsSet()))
 }
 
 // leaf is a setting: its items, one for a value that is no list.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"halos.dev/halo/compiler/openshell"
 )
 
 // files compares what is rendered. Between two policies files only show what the settings say already; where a side is a release, they are all there is to say
@@ -55,7 +57,11 @@ func (c *comparison) files(g *Group, old, new *target, looser, tighter *[]findin
 				return err
 			}
 			x.Added, x.Removed = lineCounts(a, b)
-			if c.partial && !explained(a, b, old, new) {
+			if strings.HasPrefix(f.harness, openshellOf("")) {
+				if err := openshells(o, f, a, b, looser, tighter); err != nil {
+					return err
+				}
+			} else if c.partial && !explained(a, b, old, new) {
 				unknown(f, ", beside hosts", "known", "not known")
 			}
 		case o.attributes != f.attributes:
@@ -76,26 +82,61 @@ func (c *comparison) files(g *Group, old, new *target, looser, tighter *[]findin
 			unknown(f, "", "there", "gone")
 		}
 	}
-	if c.partial {
-		for _, m := range []struct {
-			from, to map[string]bool
-			into     *[]finding
-		}{{managed, still, looser}, {still, managed, tighter}} {
-			for h := range m.from {
-				if !m.to[h] {
-					*m.into = append(*m.into, finding{field: "harnesses." + h, witness: "harness " + h + ": managed -> not managed"})
-				}
+	unmanaged := func(from, to map[string]bool, into *[]finding) {
+		for h := range from {
+			agent := strings.HasPrefix(h, openshellOf(""))
+			switch {
+			case to[h] || !agent && !c.partial: // between two policies the comparison of settings sees harnesses
+			case agent:
+				*into = append(*into, finding{field: "sandbox.policy", witness: h + ": has a policy.yaml -> has none"})
+			default:
+				*into = append(*into, finding{field: "harnesses." + h, witness: "harness " + h + ": managed -> not managed"})
 			}
 		}
-		byWitness := func(a, b finding) int { return strings.Compare(a.witness, b.witness) }
-		slices.SortFunc((*looser)[known[0]:], byWitness)
-		slices.SortFunc((*tighter)[known[1]:], byWitness)
 	}
+	unmanaged(managed, still, looser)
+	unmanaged(still, managed, tighter)
+	byWitness := func(a, b finding) int { return strings.Compare(a.witness, b.witness) }
+	slices.SortFunc((*looser)[known[0]:], byWitness)
+	slices.SortFunc((*tighter)[known[1]:], byWitness)
 	slices.SortFunc(g.Files, func(a, b FileChange) int {
 		return cmp.Or(strings.Compare(a.Harness, b.Harness), strings.Compare(a.OS, b.OS), strings.Compare(a.Dest, b.Dest))
 	})
 	return nil
 }
+
+// openshells compares two versions of an agent's policy.yaml, of which a release has the bytes only.
+func openshells(old, new *file, a, b []byte, looser, tighter *[]finding) error {
+	parse := func(f *file, data []byte) (*openshell.Policy, error) {
+		if f.policy != nil {
+			return f.policy, nil
+		}
+		p, found := openshell.Parse(0, data)
+		if openshell.HasErrors(found) {
+			return nil, fmt.Errorf("%s is not a policy.yaml that halo writes", f.path)
+		}
+		return p, nil
+	}
+	x, err := parse(old, a)
+	if err != nil {
+		return err
+	}
+	y, err := parse(new, b)
+	if err != nil {
+		return err
+	}
+	compare := func(base, next *openshell.Policy, into *[]finding) {
+		if w, ok := openshell.Looser(base, next); ok {
+			*into = append(*into, finding{field: "sandbox.policy", witness: old.harness + allows + w.String(), undecided: strings.HasPrefix(w.What, "cannot be compared")})
+		}
+	}
+	compare(x, y, looser)
+	compare(y, x, tighter)
+	return nil
+}
+
+// The middle of a witness about policy.yaml, as the looser one has it and turned round.
+const allows, allowed = ", newly allowed: ", ", no longer allowed: "
 
 func lines(data []byte) []string {
 	text := strings.TrimSuffix(string(data), "\n")

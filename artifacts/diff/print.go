@@ -251,6 +251,10 @@ func (r *Report) sections() []section {
 	gaps := func(of func(g *Group) []Gap) func(g *Group) {
 		return func(g *Group) {
 			for _, x := range of(g) {
+				if x.Harness == "" {
+					add(x.Message, x.Code+" "+x.Field, g.Targets)
+					continue
+				}
 				add(fmt.Sprintf("%s on %s: %s", x.Harness, strings.Join(x.OS, ", "), strings.TrimPrefix(x.Message, x.Harness+": ")), strings.TrimSpace(x.Code+" "+x.Field), g.Targets)
 			}
 		}
@@ -375,7 +379,11 @@ func (g *Group) fileLines() []string {
 		if what == "mode" {
 			what = "owner or mode changed"
 		}
-		out = append(out, fmt.Sprintf("%s %s on %s: %s", c.harness, c.base, strings.Join(slices.Compact(oss[c]), ", "), what))
+		at := ""
+		if names := slices.Compact(oss[c]); names[0] != "" {
+			at = " on " + strings.Join(names, ", ")
+		}
+		out = append(out, fmt.Sprintf("%s %s%s: %s", c.harness, c.base, at, what))
 	}
 	return out
 }

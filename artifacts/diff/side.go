@@ -17,6 +17,8 @@ import (
 	"halos.dev/halo/compiler/egress"
 	"halos.dev/halo/compiler/harness"
 	"halos.dev/halo/compiler/host"
+	"halos.dev/halo/compiler/openshell"
+	"halos.dev/halo/compiler/pack"
 )
 
 // Side is one of the two things compared.
@@ -53,6 +55,8 @@ type target struct {
 type content struct {
 	files []file
 	lacks []lack
+	// plan is what a policy comes to, nil in a release.
+	plan *compiler.Plan
 	// harnesses are those that are managed.
 	harnesses map[string]bool
 }
@@ -61,9 +65,11 @@ type content struct {
 type file struct {
 	harness, os, dest, attributes string
 	data                          []byte
-	sum                           string
-	from                          fs.FS
-	path                          string
+	// policy is the parsed policy.yaml of an OpenShell agent.
+	policy *openshell.Policy
+	sum    string
+	from   fs.FS
+	path   string
 }
 
 // lack is a gap of one harness on one system.
@@ -96,7 +102,7 @@ func Policy(name Name, c *compiler.Compiled, diags []diag.Diagnostic) *Side {
 		}
 		plan := c.Plan(*t)
 		if contents[plan] == nil {
-			contents[plan] = planned(plan)
+			contents[plan] = s.planned(plan)
 		}
 		out.content = contents[plan]
 		s.add(out)
@@ -109,9 +115,6 @@ func Policy(name Name, c *compiler.Compiled, diags []diag.Diagnostic) *Side {
 			}
 		}
 	}
-	for _, p := range c.Repo.Packs {
-		s.packs[p.Name] = fmt.Sprintf("sha256:%x", c.Repo.Files[p.File].Digest)
-	}
 	for _, p := range c.Permits {
 		s.exceptions[p.Exception.Name.V] = append(s.exceptions[p.Exception.Name.V], p.Loosening.Witness)
 	}
@@ -119,11 +122,19 @@ func Policy(name Name, c *compiler.Compiled, diags []diag.Diagnostic) *Side {
 	for g := harness.None; g <= harness.Enforced; g++ {
 		gaps[compiler.GapCode(harness.Gap{Grade: g})] = true
 	}
+	sandboxGaps := map[string]bool{}
+	for _, c := range contents {
+		for _, l := range c.lacks {
+			if l.harness == "" {
+				sandboxGaps[l.code+l.message] = true
+			}
+		}
+	}
 	for _, d := range diags {
 		if d.Severity == diag.Error {
 			s.errors++
 		}
-		if d.Severity != diag.Warning || gaps[d.Code] {
+		if d.Severity != diag.Warning || gaps[d.Code] || sandboxGaps[d.Code.ID+d.Message] {
 			continue
 		}
 		file := c.Repo.Files.Name(d.Pos)
@@ -140,8 +151,9 @@ func Policy(name Name, c *compiler.Compiled, diags []diag.Diagnostic) *Side {
 	return s
 }
 
-func planned(p *compiler.Plan) *content {
-	c := &content{harnesses: map[string]bool{}}
+// planned lists what a plan comes to.
+func (s *Side) planned(p *compiler.Plan) *content {
+	c := &content{harnesses: map[string]bool{}, plan: p}
 	if p == nil {
 		return c
 	}
@@ -154,8 +166,28 @@ func planned(p *compiler.Plan) *content {
 			c.lacks = append(c.lacks, lack{r.Harness.ID, r.OS, compiler.GapCode(g).ID, strings.TrimSpace(g.Field + " " + g.Entry), g.Reason})
 		}
 	}
+	for i := range p.OpenShell {
+		f := &p.OpenShell[i]
+		c.files = append(c.files, file{harness: openshellOf(f.Agent), dest: "policy.yaml", data: f.Content, policy: f.Policy})
+		c.harnesses[openshellOf(f.Agent)] = true
+		for _, g := range f.Gaps {
+			c.lacks = append(c.lacks, lack{code: g.Finding.Code.ID, field: "sandbox.policy " + p.Sandbox.Doc.Name.V, message: g.Finding.Message})
+		}
+	}
+	if p.Sandbox != nil && p.Sandbox.Config != nil {
+		c.files = append(c.files, file{harness: defenseclaw, dest: "config.yaml", data: pack.PrintConfig(p.Sandbox.Config)})
+		c.harnesses[defenseclaw] = true
+		for _, x := range p.Sandbox.Packs {
+			s.packs[x.Name] = x.Digest
+		}
+	}
 	return c
 }
+
+// What reads the files of a sandbox, beside the harnesses.
+const defenseclaw = "defenseclaw"
+
+func openshellOf(agent string) string { return "openshell " + agent }
 
 // unindexed takes the indexes out of a key path, because an entry that moves within its list is the same entry.
 func unindexed(path string) string {
@@ -213,6 +245,19 @@ func Release(dir string) (*Side, error) {
 			out.content.harnesses[f.Harness] = true
 			out.content.files = append(out.content.files, file{harness: f.Harness, os: t.OS, dest: f.Dest, attributes: f.Owner + " " + f.Mode, sum: listed.SHA256, from: fsys, path: f.Path})
 		}
+	}
+	for _, x := range m.Sandboxes {
+		t := s.byID[x.Target]
+		if t == nil || x.Path == "" {
+			continue
+		}
+		listed, _ := m.File(x.Path)
+		f := file{harness: defenseclaw, dest: "config.yaml", sum: listed.SHA256, from: fsys, path: x.Path}
+		if x.Agent != "" {
+			f.harness, f.dest = openshellOf(x.Agent), "policy.yaml"
+		}
+		t.content.files = append(t.content.files, f)
+		t.content.harnesses[f.harness] = true
 	}
 	for _, p := range m.Packs {
 		s.packs[p.Name] = p.Digest
