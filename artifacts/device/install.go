@@ -152,9 +152,13 @@ func (d Device) next(o InstallOptions, target *artifacts.Target, files []Install
 	}
 	m := o.Release.Manifest
 	e := m.Egress[target.ID]
+	var trust int64
+	if o.Trust != nil {
+		trust = o.Trust.Version
+	}
 	return &Record{
 		SchemaVersion: 1, Org: m.Org, Sequence: m.Sequence, Digest: o.Release.Digest, Version: m.Version, Expires: m.Expires, Target: target.ID, Ring: target.Ring,
-		Units: slices.Clone(target.Units), OS: target.OS, Release: dir, Trust: o.Trust.Version, Default: e.Default, Allowed: len(e.Allowed), Denied: len(e.Denied), Files: files,
+		Units: slices.Clone(target.Units), OS: target.OS, Release: dir, Trust: trust, Default: e.Default, Allowed: len(e.Allowed), Denied: len(e.Denied), Files: files,
 	}, nil
 }
 

@@ -23,7 +23,7 @@ func (p *program) installCommand() *cli.Command {
 			"forward, removes what the release before had and this one has not, follows no link, and refuses to replace a file that halo did not install.\n" +
 			"What is installed is remembered below ROOT/var/lib/halo (Windows: ProgramData\\halo).",
 		Flags: append(trustFlags(),
-			&cli.StringFlag{Name: "release", Usage: "the release `DIR` to install from"},
+			&cli.StringFlag{Name: "release", Usage: "the `RELEASE` (directory or archive) to install from"},
 			&cli.StringFlag{Name: "ring", Usage: "the `RING` of the device"},
 			&cli.StringSliceFlag{Name: "unit", Usage: "a `UNIT` that the device is in; may be repeated"},
 			rootFlag(), osFlag(),
@@ -63,7 +63,12 @@ func (p *program) install(c *cli.Context) error {
 		return err
 	}
 	dir := c.String("release")
-	v, err := p.openRelease(c, artifacts.DirFS(dir), d.Root)
+	fsys, err := artifacts.Open(dir)
+	if err != nil {
+		return rejected(err)
+	}
+	defer fsys.Close()
+	v, err := p.verifyWith(c, fsys, trust)
 	if err != nil {
 		return err
 	}

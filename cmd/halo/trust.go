@@ -64,6 +64,11 @@ func (p *program) openRelease(c *cli.Context, fsys fs.FS, root string) (*artifac
 	if err != nil {
 		return nil, err
 	}
+	return p.verifyWith(c, fsys, trust)
+}
+
+// verifyWith is openRelease with the trust at hand.
+func (p *program) verifyWith(c *cli.Context, fsys fs.FS, trust *sign.Trust) (*artifacts.Verified, error) {
 	now, _, err := p.instant(c)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"halos.dev/halo/artifacts"
+	"halos.dev/halo/artifacts/device"
+	"halos.dev/halo/artifacts/sign"
+	"halos.dev/halo/lint/report"
+)
+
+func homeFlag() cli.Flag {
+	return &cli.StringSliceFlag{Name: "home", Usage: "look only into this home `DIR`; may be repeated (default: every home of the device)"}
+}
+
+func (p *program) doctorCommand() *cli.Command {
+	return &cli.Command{
+		Name: "doctor", Usage: "say whether the policy holds on a device",
+		Description: "Checks the managed files (place, owner, mode, digest), other sources that would outrank them, and the settings and variables of users that weaken\n" +
+			"them, with what to do about each. It changes nothing, runs no other program, follows no link of a user and prints no content of their files.\n" +
+			"With --release it also compares with that release; without an installation of halo, --release and --ring say what should be there.\n\n" +
+			"Exit status 0 when nothing drifted and nothing weakens the policy, else 1.",
+		Flags: append(trustFlags(),
+			&cli.StringFlag{Name: "release", Usage: "a `RELEASE` (directory or archive) to compare with"},
+			&cli.StringFlag{Name: "ring", Usage: "the `RING` of a device on which halo installed nothing"},
+			&cli.StringSliceFlag{Name: "unit", Usage: "a `UNIT` of a device on which halo installed nothing; may be repeated"},
+			rootFlag(), osFlag(), homeFlag()),
+		Action: p.doctor,
+	}
+}
+
+func (p *program) doctor(c *cli.Context) error {
+	f, err := form(c, "text", "json")
+	if err != nil {
+		return err
+	}
+	if err := noArgs(c); err != nil {
+		return err
+	}
+	d, err := p.device(c)
+	if err != nil {
+		return err
+	}
+	now, _, err := p.instant(c)
+	if err != nil {
+		return err
+	}
+	o := device.DoctorOptions{Ring: c.String("ring"), Units: c.StringSlice("unit"), Homes: p.homes(c), Environ: os.Environ(), Now: now}
+	if dir := c.String("release"); dir != "" {
+		trust, err := p.keptTrust(c, d)
+		if err != nil {
+			return err
+		}
+		fsys, err := artifacts.Open(dir)
+		if err != nil {
+			return rejected(err)
+		}
+		defer fsys.Close()
+		if o.Release, err = p.verifyWith(c, fsys, trust); err != nil {
+			return err
+		}
+	}
+	r, err := d.Doctor(o)
+	if err != nil {
+		return rejected(err)
+	}
+	if f == "json" {
+		err = report.WriteJSON(p.out, struct {
+			SchemaVersion int `json:"schemaVersion"`
+			*device.Report
+		}{1, r})
+	} else {
+		err = r.Text(p.out)
+	}
+	if err == nil && !r.OK {
+		return no
+	}
+	return err
+}
+
+// homes returns the directories of --home, nil when there is none.
+func (p *program) homes(c *cli.Context) []device.Home {
+	var homes []device.Home
+	dirs := c.StringSlice("home")
+	for _, dir := range dirs {
+		h := device.Home{Dir: dir, Name: dir}
+		if len(dirs) == 1 {
+			h.Name = "~"
+		}
+		homes = append(homes, h)
+	}
+	return homes
+}
+
+// keptTrust finds out whose signatures count on a device: the flags and HALO_TRUST, else what the device kept when it installed, else its trust file.
+func (p *program) keptTrust(c *cli.Context, d device.Device) (*sign.Trust, error) {
+	if !c.IsSet("key") && !c.IsSet("trust") && p.getenv("HALO_TRUST") == "" {
+		if trust, err := d.KeptTrust(); trust != nil || err != nil {
+			return trust, err
+		}
+	}
+	return p.trustOf(c, d.Root)
+}
