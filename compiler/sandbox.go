@@ -430,18 +430,31 @@ func (c *Compiled) sandboxed(p *effective.Policy) *Plan {
 	return plan
 }
 
+// Agents returns the agents that a document's policy.yaml is written for, none without a policy section.
+func (s *Sandbox) Agents() []openshell.Host {
+	if s.Doc.OpenShell == nil {
+		return nil
+	}
+	return texted(s.Doc.OpenShell.Agents, "policy.agents")
+}
+
+// OpenShell composes the policy.yaml of one of the document's agents as a release carries it for targets of the policy.
+func (s *Sandbox) OpenShell(agent openshell.Host, p *effective.Policy) *openshell.Built {
+	o := s.Doc.OpenShell
+	eg := &openshell.Egress{Policy: p.Hosts, DeniedOnly: o.Egress.V == "none", Permit: texted(o.Permit, "policy.permit")}
+	for _, port := range o.Ports {
+		eg.Ports = append(eg.Ports, uint16(port.V))
+	}
+	return s.build(agent, eg)
+}
+
 // openshell composes the policy.yaml of every agent for a plan.
 func (p *Plan) openshell() {
 	if p.Sandbox == nil || p.Sandbox.Doc.OpenShell == nil {
 		return
 	}
-	o := p.Sandbox.Doc.OpenShell
-	eg := &openshell.Egress{Policy: p.Policy.Hosts, DeniedOnly: o.Egress.V == "none", Permit: texted(o.Permit, "policy.permit")}
-	for _, port := range o.Ports {
-		eg.Ports = append(eg.Ports, uint16(port.V))
-	}
-	for _, agent := range texted(o.Agents, "policy.agents") {
-		b := p.Sandbox.build(agent, eg)
+	for _, agent := range p.Sandbox.Agents() {
+		b := p.Sandbox.OpenShell(agent, p.Policy)
 		p.OpenShell = append(p.OpenShell, PolicyFile{Agent: agent.Text, Policy: b.Policy, Gaps: b.Gaps, Content: b.Data})
 		p.findings = append(p.findings, openshell.Diagnostics(b.Findings)...)
 		for _, g := range b.Gaps {

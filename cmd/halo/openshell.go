@@ -1,14 +1,10 @@
 package main
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
@@ -17,7 +13,6 @@ import (
 
 	"halos.dev/halo/compiler/diag"
 	"halos.dev/halo/compiler/openshell"
-	"halos.dev/halo/compiler/source"
 	"halos.dev/halo/lint/report"
 )
 
@@ -39,16 +34,21 @@ func composeFlags() []cli.Flag {
 		&cli.StringFlag{Name: "workspace", Usage: "take the hosts of the workspace.json in `FILE`"},
 		&cli.StringSliceFlag{Name: "host", Usage: "a workspace `HOST` or HOST:PORT; may be repeated"},
 		&cli.StringSliceFlag{Name: "replace", Usage: "a `SLUG` that a later source may take over; may be repeated"},
+		sandboxFlag(),
 	}
+}
+
+func sandboxFlag() cli.Flag {
+	return &cli.StringFlag{Name: "sandbox", Usage: "the Sandbox document `NAME` of the policy repo, for --ring and --unit, in place of the sources above"}
 }
 
 func (p *program) openshellBuildCommand() *cli.Command {
 	return &cli.Command{
 		Name: "build", Usage: "compose a policy.yaml and print it",
 		Description: "Sources are taken in the order base, inference, agent, workspace, fragments; a slug that is taken is an error unless --replace names it. No policy repo is\n" +
-			"needed. The policy goes to standard output as its exact bytes, findings to standard error; with --output json both are one document. Exit status 1 when the\n" +
+			"needed; with --sandbox, --ring or --unit the policy is that of a Sandbox document, as a release carries it. The policy goes to standard output as its exact bytes, findings to standard error; with --output json both are one document. Exit status 1 when the\n" +
 			"composed policy has errors, and then no policy is printed. Warnings about what OpenShell reads otherwise than it looks are errors here.",
-		Flags:  composeFlags(),
+		Flags:  append(composeFlags(), targetFlags()...),
 		Action: p.openshellBuild,
 	}
 }
@@ -57,11 +57,13 @@ func (p *program) openshellCheckCommand() *cli.Command {
 	return &cli.Command{
 		Name: "check", Usage: "check policy.yaml files as OpenShell does, and more strictly", ArgsUsage: "FILE...",
 		Description: "FILE is a policy.yaml, - is standard input. Errors are what OpenShell's gateway or supervisor refuses; warnings are what it accepts and reads otherwise than it\n" +
-			"looks. --layer openshell leaves the second kind out. Exit status 1 when there are errors (or warnings, with --fail-on warning).",
-		Flags: []cli.Flag{
+			"looks. --layer openshell leaves the second kind out. With --sandbox, --ring or --unit the policies of a Sandbox document are checked for each of its agents. Exit status 1 when there are errors (or warnings, with --fail-on warning).",
+		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "layer", Value: "all", Usage: "whose findings to show: all, or one `LAYER` of openshell, halo"},
 			&cli.StringFlag{Name: "fail-on", Value: "error", Usage: "the least `SEVERITY` that fails: error or warning"},
-		},
+			&cli.StringFlag{Name: "sandbox", Usage: "check what the Sandbox document `NAME` of the policy repo comes to, in place of a FILE"},
+			&cli.StringFlag{Name: "agent", Usage: "only the policy of one `AGENT` of the sandbox"},
+		}, targetFlags()...),
 		Action: p.openshellCheck,
 	}
 }
@@ -86,7 +88,7 @@ func (p *program) openshellTestCommand() *cli.Command {
 			&cli.StringFlag{Name: "rpc-method", Usage: "the `METHOD` of a JSON-RPC or MCP call"},
 			&cli.StringFlag{Name: "tool", Usage: "the `TOOL` of an MCP call"},
 			&cli.StringFlag{Name: "expect", Usage: "the expected `ANSWER`: allow, deny or audit"},
-		}, renamed(composeFlags(), "host", "workspace-host")...),
+		}, append(renamed(composeFlags(), "host", "workspace-host"), targetFlags()...)...),
 		Action: p.openshellTest,
 	}
 }
@@ -99,155 +101,6 @@ func renamed(flags []cli.Flag, from, to string) []cli.Flag {
 		}
 	}
 	return flags
-}
-
-// documents are the inputs of an openshell command: files, and flags as one file each with a line for every value, so that a finding about a flag has a place
-// as any other.
-type documents struct {
-	files source.Files
-	data  [][]byte
-}
-
-func (d *documents) add(name string, data []byte) int {
-	d.files = append(d.files, source.File{Name: name, Size: int64(len(data)), Digest: sha256.Sum256(data)})
-	d.data = append(d.data, data)
-	return len(d.files) - 1
-}
-
-// ReadFile and Open make the documents the file system that a report reads source lines from.
-func (d *documents) ReadFile(name string) ([]byte, error) {
-	for i, f := range d.files {
-		if f.Name == name {
-			return d.data[i], nil
-		}
-	}
-	return nil, fs.ErrNotExist
-}
-
-func (d *documents) Open(string) (fs.File, error) { return nil, fs.ErrNotExist }
-
-// flag makes a document of the values of a flag.
-func (d *documents) flag(name string, values ...string) []openshell.Host {
-	var out []openshell.Host
-	values = slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "" && len(values) == 1 })
-	if len(values) == 0 {
-		return nil
-	}
-	file := d.add("--"+name, []byte(strings.Join(values, "\n")))
-	for i, v := range values {
-		out = append(out, openshell.Host{Text: v, Pos: diag.NewPos(file, i+1, 1)})
-	}
-	return out
-}
-
-func one(hs []openshell.Host) openshell.Host {
-	if len(hs) == 0 {
-		return openshell.Host{}
-	}
-	return hs[0]
-}
-
-// report joins findings and where they lie.
-func (d *documents) report(fs []openshell.Finding) *report.Report {
-	return &report.Report{Diagnostics: openshell.Diagnostics(fs), Files: d.files, FS: d, Version: version}
-}
-
-// read reads a file that an argument names, or standard input for -.
-func (p *program) read(d *documents, name string) (int, []byte, error) {
-	limit := source.DefaultLimits.FileSize
-	var in io.Reader = p.in
-	if name != "-" {
-		// Looking first keeps a FIFO without a writer from holding the command up.
-		info, err := os.Stat(name)
-		if err != nil {
-			return 0, nil, fmt.Errorf("%s: %w", name, cause(err))
-		}
-		if !info.Mode().IsRegular() {
-			return 0, nil, fmt.Errorf("%s is not a file; - reads standard input", name)
-		}
-		f, err := os.Open(name)
-		if err != nil {
-			return 0, nil, fmt.Errorf("%s: %w", name, cause(err))
-		}
-		defer f.Close()
-		in = f
-	}
-	data, err := io.ReadAll(io.LimitReader(in, limit+1))
-	switch {
-	case err != nil:
-		return 0, nil, fmt.Errorf("%s: %w", name, cause(err))
-	case int64(len(data)) > limit:
-		return 0, nil, fmt.Errorf("%s is larger than %d MiB", name, limit>>20)
-	case len(bytes.TrimSpace(data)) == 0:
-		return 0, nil, fmt.Errorf("%s is empty", name)
-	}
-	if name == "-" {
-		name = "(standard input)"
-	}
-	return d.add(name, data), data, nil
-}
-
-// readPolicy reads one policy.yaml.
-func (p *program) readPolicy(d *documents, name string) (*openshell.Fragment, []openshell.Finding, error) {
-	file, data, err := p.read(d, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	policy, fs := openshell.Parse(file, data)
-	return &openshell.Fragment{Name: d.files[file].Name, Policy: policy}, fs, nil
-}
-
-// compose builds the policy that the compose flags describe. With errors in a file of it nothing is composed.
-func (p *program) compose(c *cli.Context, d *documents, hostFlag string) (*openshell.Built, error) {
-	var in openshell.Input
-	var fs []openshell.Finding
-	if id := c.String("agent"); id != "" && !slices.Contains(openshell.Agents(), id) {
-		err := fmt.Errorf("--agent %s is not one of %s", id, strings.Join(openshell.Agents(), ", "))
-		if id == "claude-code" {
-			err = fmt.Errorf("%w; write claude, OpenShell's name for it", err)
-		}
-		return nil, err
-	}
-	if id := c.String("inference"); id != "" && !slices.Contains(openshell.Providers(""), id) {
-		return nil, fmt.Errorf("--inference %s is not one of %s", id, strings.Join(openshell.Providers(""), ", "))
-	}
-	for _, name := range []string{"base", "workspace", "base-url", "agent", "inference"} {
-		if c.IsSet(name) && c.String(name) == "" {
-			return nil, fmt.Errorf("--%s is empty", name)
-		}
-	}
-	if name := c.String("base"); name != "" {
-		base, found, err := p.readPolicy(d, name)
-		if err != nil {
-			return nil, err
-		}
-		in.Base, fs = base, append(fs, found...)
-	}
-	in.Provider, in.BaseURL = one(d.flag("inference", c.String("inference"))), one(d.flag("base-url", c.String("base-url")))
-	in.Agent = one(d.flag("agent", c.String("agent")))
-	if name := c.String("workspace"); name != "" {
-		file, data, err := p.read(d, name)
-		if err != nil {
-			return nil, err
-		}
-		ws, found := openshell.ReadWorkspace(file, data)
-		in.Hosts, fs = ws.Hosts, append(fs, found...)
-	}
-	in.Hosts = append(in.Hosts, d.flag(hostFlag, c.StringSlice(hostFlag)...)...)
-	for _, name := range c.StringSlice("fragment") {
-		f, found, err := p.readPolicy(d, name)
-		if err != nil {
-			return nil, err
-		}
-		in.Fragments, fs = append(in.Fragments, *f), append(fs, found...)
-	}
-	in.Replace = d.flag("replace", c.StringSlice("replace")...)
-	if fs = openshell.ForBuild(fs); openshell.HasErrors(fs) {
-		return &openshell.Built{Findings: fs}, nil
-	}
-	b := openshell.Build(in)
-	b.Findings = append(fs, b.Findings...)
-	return b, nil
 }
 
 // findingJSON is a finding with what OpenShell calls it.
@@ -334,6 +187,23 @@ func named(fs []openshell.Finding) []openshell.Finding {
 	return fs
 }
 
+// openshellGapJSON is a place where the policy differs from the egress policy.
+type openshellGapJSON struct {
+	Name   string `json:"name"`
+	Policy string `json:"policy"`
+	Host   string `json:"host"`
+	Grade  string `json:"grade"`
+	Reason string `json:"reason"`
+}
+
+func gapsJSON(gaps []openshell.Gap) []openshellGapJSON {
+	out := make([]openshellGapJSON, len(gaps))
+	for i, g := range gaps {
+		out[i] = openshellGapJSON{g.Name, g.Slug, g.Host, g.Grade, g.Finding.Message}
+	}
+	return out
+}
+
 func (p *program) openshellBuild(c *cli.Context) error {
 	f, err := form(c, "text", "yaml", "json")
 	if err != nil {
@@ -356,9 +226,10 @@ func (p *program) openshellBuild(c *cli.Context) error {
 		}
 		err = report.WriteJSON(p.out, struct {
 			findingsJSON
-			Policy any    `json:"policy"`
-			YAML   string `json:"yaml"`
-		}{d.json(b.Findings), policy, string(b.Data)})
+			Gaps   []openshellGapJSON `json:"gaps"`
+			Policy any                `json:"policy"`
+			YAML   string             `json:"yaml"`
+		}{d.json(b.Findings), gapsJSON(b.Gaps), policy, string(b.Data)})
 	} else if err = p.say(c, &d, b.Findings); err == nil {
 		_, err = p.out.Write(b.Data)
 	}
@@ -383,11 +254,28 @@ func (p *program) openshellCheck(c *cli.Context) error {
 	if failOn != "error" && failOn != "warning" {
 		return fmt.Errorf("--fail-on %s is not one of error, warning", failOn)
 	}
-	if c.NArg() == 0 {
-		return errors.New("openshell check needs a policy.yaml, or - for standard input")
-	}
 	var d documents
 	var all []openshell.Finding
+	switch {
+	case fromRepo(c) && c.NArg() > 0:
+		return errors.New("openshell check takes files, or --sandbox, --ring and --unit, not both")
+	case fromRepo(c):
+		built, err := p.composeSandbox(c, &d)
+		if err != nil {
+			return err
+		}
+		for _, b := range built {
+			for _, f := range b.Findings {
+				if !slices.ContainsFunc(all, func(x openshell.Finding) bool { return diag.Compare(x.Diagnostic, f.Diagnostic) == 0 }) {
+					all = append(all, f)
+				}
+			}
+		}
+	case c.NArg() == 0:
+		return errors.New("openshell check needs a policy.yaml, or - for standard input")
+	case c.IsSet("agent"):
+		return errors.New("--agent wants --sandbox: a policy.yaml is for one agent")
+	}
 	for _, name := range c.Args().Slice() {
 		fragment, fs, err := p.readPolicy(&d, name)
 		if err != nil {
@@ -518,6 +406,9 @@ func (p *program) openshellTest(c *cli.Context) error {
 		if err := p.say(c, &d, slices.DeleteFunc(findings, func(f openshell.Finding) bool { return f.Severity != diag.Error })); err != nil {
 			return err
 		}
+		if d.fs != nil {
+			return errors.New("the policy does not load; run halo lint")
+		}
 		return errors.New("OpenShell would not load this policy")
 	}
 	got := openshell.NewDecider(policy).Decide(q)
@@ -553,7 +444,7 @@ func (p *program) openshellPolicy(c *cli.Context, d *documents) (*openshell.Poli
 		}
 		return b.Policy, b.Findings, nil
 	}
-	for _, f := range renamed(composeFlags(), "host", "workspace-host") {
+	for _, f := range append(renamed(composeFlags(), "host", "workspace-host"), targetFlags()...) {
 		if name := f.Names()[0]; c.IsSet(name) {
 			return nil, nil, fmt.Errorf("--policy and --%s: a policy is read or composed, not both", name)
 		}
