@@ -52,7 +52,7 @@ func about(code *diag.Code, pos diag.Pos, path, format string, args ...any) diag
 }
 
 // Acknowledge removes the warnings that halos.yaml acknowledges and adds warnings about acknowledgements that are expired and, when all is there that a repo can
-// be warned about, about those that are needless. The result is in the total order.
+// be warned about (an error keeps later warnings from being found), about those that are needless. The result is in the total order.
 func Acknowledge(repo *policy.Repo, ds []diag.Diagnostic, now time.Time, all bool) []diag.Diagnostic {
 	if repo.Root == nil || len(repo.Root.Acknowledge) == 0 {
 		return ds

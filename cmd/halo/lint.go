@@ -54,6 +54,7 @@ func (p *program) check(c *cli.Context, strict bool) error {
 	if err != nil {
 		return err
 	}
+	rep.Strict = strict
 	if err := p.print(c, rep, f); err != nil {
 		return err
 	}

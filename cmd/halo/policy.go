@@ -119,7 +119,7 @@ func (p *program) compileAsOf(c *cli.Context, r *repo, in compiler.Input, now ti
 	if in.Question == nil {
 		lint.CheckAcknowledgements(compiled.Repo, codes(), &diags)
 	}
-	rep := &report.Report{Diagnostics: lint.Acknowledge(compiled.Repo, diags.Sorted(), now, p.advise), Files: compiled.Repo.Files, FS: r.fs, Version: version}
+	rep := &report.Report{Diagnostics: lint.Acknowledge(compiled.Repo, diags.Sorted(), now, p.advise && diags.Errors() == 0), Files: compiled.Repo.Files, FS: r.fs, Version: version}
 	rep.Prefix = prefix(r.dir)
 	if diags.NoAnswer() && len(compiled.Repo.Files) == 0 {
 		for i := range rep.Diagnostics {

@@ -24,7 +24,7 @@ func (r *Report) GitHub(w io.Writer) error {
 		command := [...]string{"error", "warning", "notice"}[min(d.Severity, diag.Info)]
 		switch n := printed[d.Severity]; {
 		case n == shown-1 && left[d.Severity] > shown:
-			fmt.Fprintf(w, "::%s title=halo::%s\n", command, escapeData(fmt.Sprintf("%d more findings of this kind; see the log or the summary", left[d.Severity]-n)))
+			fmt.Fprintf(w, "::%s title=halo::%s\n", command, escapeData(fmt.Sprintf("%d more findings of this kind; halo lint prints all", left[d.Severity]-n)))
 			printed[d.Severity]++
 			continue
 		case n >= shown:
@@ -32,7 +32,7 @@ func (r *Report) GitHub(w io.Writer) error {
 		}
 		printed[d.Severity]++
 		s := src.span(d.Pos)
-		props := "file=" + escapeProperty(r.Prefix+r.FileOf(d))
+		props := "file=" + escapeProperty(r.display(d))
 		if s.line > 0 {
 			props += fmt.Sprintf(",line=%d,endLine=%d,col=%d,endColumn=%d", s.line, s.endLine, s.col, s.endCol)
 		}
@@ -124,11 +124,14 @@ func WriteJUnit(w io.Writer, suite string, cases []Case) error {
 	return err
 }
 
-// JUnit prints every file as a case that fails when it has errors.
+// detailed is how many findings of a file JUnit output names; the failure counts all.
+const detailed = 100
+
+// JUnit prints every file as a case that fails when it has findings that fail the run.
 func (r *Report) JUnit(w io.Writer) error {
 	byFile := map[string][]diag.Diagnostic{}
 	for _, d := range r.Diagnostics {
-		if d.Severity == diag.Error {
+		if d.Severity == diag.Error || r.Strict && d.Severity == diag.Warning {
 			byFile[r.FileOf(d)] = append(byFile[r.FileOf(d)], d)
 		}
 	}
@@ -136,11 +139,22 @@ func (r *Report) JUnit(w io.Writer) error {
 	add := func(file string) {
 		c := Case{Class: "policy", Name: file}
 		var detail strings.Builder
-		for _, d := range byFile[file] {
-			fmt.Fprintf(&detail, "%s:%d:%d: %s[%s] %s: %s\n", file, d.Pos.Line(), d.Pos.Col(), d.Severity, d.Code.ID, d.Path, d.Message)
+		ds, left := capped(byFile[file], detailed)
+		for _, d := range ds {
+			at, path := file, ""
+			if d.Pos.IsValid() {
+				at = fmt.Sprintf("%s:%d:%d", file, d.Pos.Line(), d.Pos.Col())
+			}
+			if d.Path != "" {
+				path = d.Path + ": "
+			}
+			fmt.Fprintf(&detail, "%s: %s[%s] %s%s\n", printable(r.Prefix+at), d.Severity, d.Code.ID, printable(path), printable(d.Message))
+		}
+		if left > 0 {
+			fmt.Fprintf(&detail, "... and %s\n", count(left, "more finding"))
 		}
 		if n := len(byFile[file]); n > 0 {
-			c.Failure, c.Detail = count(n, "error"), detail.String()
+			c.Failure, c.Detail = count(n, "finding"), detail.String()
 		}
 		cases = append(cases, c)
 		delete(byFile, file)

@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/json"
 	"io"
+	"slices"
 
 	"halos.dev/halo/compiler/diag"
 )
@@ -31,12 +32,16 @@ type Place struct {
 	Message string `json:"message"`
 }
 
-// Summary counts findings in JSON output.
+// Summary counts findings in JSON output. Omitted is how many of them are counted and not listed.
 type Summary struct {
 	Errors   int `json:"errors"`
 	Warnings int `json:"warnings"`
 	Files    int `json:"files"`
+	Omitted  int `json:"omitted,omitempty"`
 }
+
+// listed is how many findings JSON output lists.
+const listed = 10_000
 
 // Document is the JSON form of a report.
 type Document struct {
@@ -47,9 +52,10 @@ type Document struct {
 
 // Document returns the report as data. File names are relative to the policy repo.
 func (r *Report) Document() Document {
-	doc := Document{SchemaVersion: 1, Diagnostics: make([]Finding, 0, len(r.Diagnostics))}
+	ds, left := capped(r.Diagnostics, listed)
+	doc := Document{SchemaVersion: 1, Diagnostics: make([]Finding, 0, len(ds))}
 	src := r.lines()
-	for _, d := range r.Diagnostics {
+	for _, d := range ds {
 		s := src.span(d.Pos)
 		f := Finding{Code: d.Code.ID, Severity: d.Severity.String(), File: r.FileOf(d), Line: s.line, Column: s.col, EndLine: s.endLine, EndColumn: s.endCol,
 			Document: d.Document, Path: d.Path, Message: d.Message, Hint: d.Hint, Related: []Place{}}
@@ -62,7 +68,7 @@ func (r *Report) Document() Document {
 		doc.Diagnostics = append(doc.Diagnostics, f)
 	}
 	doc.Summary.Errors, doc.Summary.Warnings = r.Counts()
-	doc.Summary.Files = len(r.Files)
+	doc.Summary.Files, doc.Summary.Omitted = len(r.Files), left
 	return doc
 }
 
@@ -88,4 +94,14 @@ func worst(ds []diag.Diagnostic) []diag.Diagnostic {
 		}
 	}
 	return out
+}
+
+// capped returns the n worst findings in the total order, and how many it leaves out.
+func capped(ds []diag.Diagnostic, n int) (kept []diag.Diagnostic, left int) {
+	if len(ds) <= n {
+		return ds, 0
+	}
+	kept = worst(ds)[:n]
+	slices.SortStableFunc(kept, diag.Compare)
+	return kept, len(ds) - n
 }

@@ -25,6 +25,8 @@ type Report struct {
 	Prefix string
 	// Version is the version of halo.
 	Version string
+	// Strict says that warnings fail the run too.
+	Strict bool
 }
 
 // Counts returns the numbers of errors and warnings.
@@ -155,18 +157,15 @@ func (s Style) of(sev diag.Severity) string {
 	return [...]string{s.Error, s.Warning, s.Info}[min(sev, diag.Info)]
 }
 
-// Capped is how many findings text output prints; the summary counts all.
-const Capped = 1000
+// printed is how many findings text output prints; the summary counts all.
+const printed = 1000
 
 // Text prints findings for people: place, severity, code, key path and message on one line, then the source line with carets, related places and the hint.
 func (r *Report) Text(w io.Writer, style Style) error {
 	src := r.lines()
 	var b bytes.Buffer
-	for i, d := range r.Diagnostics {
-		if i == Capped {
-			fmt.Fprintf(&b, "... and %d more findings\n", len(r.Diagnostics)-Capped)
-			break
-		}
+	ds, left := capped(r.Diagnostics, printed)
+	for _, d := range ds {
 		s := src.span(d.Pos)
 		b.WriteString(style.Bold)
 		b.WriteString(printable(r.display(d)))
@@ -197,6 +196,9 @@ func (r *Report) Text(w io.Writer, style Style) error {
 			}
 			b.Reset()
 		}
+	}
+	if left > 0 {
+		fmt.Fprintf(&b, "... and %s\n", count(left, "more finding"))
 	}
 	_, err := w.Write(b.Bytes())
 	return err

@@ -22,9 +22,20 @@ type sarifRun struct {
 	Tool struct {
 		Driver sarifDriver `json:"driver"`
 	} `json:"tool"`
-	ColumnKind string                   `json:"columnKind"`
-	Bases      map[string]sarifArtifact `json:"originalUriBaseIds"`
-	Results    []sarifResult            `json:"results"`
+	Invocations []sarifInvocation        `json:"invocations"`
+	ColumnKind  string                   `json:"columnKind"`
+	Bases       map[string]sarifArtifact `json:"originalUriBaseIds"`
+	Results     []sarifResult            `json:"results"`
+}
+
+type sarifInvocation struct {
+	Successful    bool                `json:"executionSuccessful"`
+	Notifications []sarifNotification `json:"toolExecutionNotifications,omitempty"`
+}
+
+type sarifNotification struct {
+	Level   string       `json:"level"`
+	Message sarifMessage `json:"message"`
 }
 
 type sarifDriver struct {
@@ -39,6 +50,7 @@ type sarifRule struct {
 	Name             string       `json:"name"`
 	ShortDescription sarifMessage `json:"shortDescription"`
 	FullDescription  sarifMessage `json:"fullDescription"`
+	Help             sarifMessage `json:"help"`
 	Default          struct {
 		Level string `json:"level"`
 	} `json:"defaultConfiguration"`
@@ -79,8 +91,11 @@ type sarifResult struct {
 	Fingerprints map[string]string `json:"partialFingerprints"`
 }
 
-// SARIF prints the report as SARIF 2.1.0. Fingerprints are made of the rule, the document and the key path, so they survive edits elsewhere in the file.
-// GitHub keeps 5,000 results of a run and takes at most 25,000; errors come first.
+// results is how many results a run lists: GitHub takes no more.
+const results = 25_000
+
+// SARIF prints the report as SARIF 2.1.0. Fingerprints are made of the rule, the document, the key path and the message, so they survive edits elsewhere in the
+// file. What a run has no room for is counted in a notification.
 func (r *Report) SARIF(w io.Writer) error {
 	log := sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: make([]sarifRun, 1)}
 	run := &log.Runs[0]
@@ -88,10 +103,10 @@ func (r *Report) SARIF(w io.Writer) error {
 	run.Bases = map[string]sarifArtifact{"%SRCROOT%": {Message: &sarifMessage{"the root of the repository"}}}
 	run.Tool.Driver = sarifDriver{Name: "halo", Version: r.Version, InformationURI: "https://halos.dev/halo", Rules: []sarifRule{}}
 	run.Results = []sarifResult{}
-	ds := r.Diagnostics
-	if len(ds) > 25_000 {
-		ds = worst(ds)[:25_000]
-		slices.SortStableFunc(ds, diag.Compare)
+	ds, left := capped(r.Diagnostics, results)
+	run.Invocations = []sarifInvocation{{Successful: true}}
+	if left > 0 {
+		run.Invocations[0].Notifications = []sarifNotification{{"warning", sarifMessage{count(left, "more finding") + " not listed"}}}
 	}
 	var codes []*diag.Code
 	for _, d := range ds {
@@ -102,7 +117,7 @@ func (r *Report) SARIF(w io.Writer) error {
 	index := map[*diag.Code]int{}
 	for i, c := range codes {
 		index[c] = i
-		rule := sarifRule{ID: c.ID, Name: camel(c.Title), ShortDescription: sarifMessage{c.Title}, FullDescription: sarifMessage{c.Text}}
+		rule := sarifRule{ID: c.ID, Name: camel(c.Title), ShortDescription: sarifMessage{c.Title}, FullDescription: sarifMessage{c.Text}, Help: sarifMessage{help(c)}}
 		rule.Default.Level = level(c.Severity)
 		run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, rule)
 	}
@@ -132,6 +147,9 @@ func (r *Report) SARIF(w io.Writer) error {
 func (r *Report) location(src *lines, p diag.Pos, file, message string) sarifLocation {
 	var l sarifLocation
 	l.Physical.Artifact = sarifArtifact{URI: (&url.URL{Path: r.Prefix + file}).EscapedPath(), URIBaseID: "%SRCROOT%"}
+	if strings.HasPrefix(r.Prefix, "/") {
+		l.Physical.Artifact = sarifArtifact{URI: (&url.URL{Scheme: "file", Path: r.Prefix + file}).String()}
+	}
 	if p.IsValid() {
 		s := src.span(p)
 		l.Physical.Region = &sarifRegion{s.line, max(1, s.col), s.endLine, max(2, s.endCol)}
@@ -146,13 +164,40 @@ func level(s diag.Severity) string {
 	return [...]string{"error", "warning", "note"}[min(s, diag.Info)]
 }
 
+// help is what a code says, with its examples.
+func help(c *diag.Code) string {
+	text := c.Text
+	if c.Before != "" {
+		text += "\n\nInstead of:\n" + c.Before
+	}
+	if c.After != "" {
+		text += "\n\nWrite:\n" + c.After
+	}
+	return text
+}
+
+// fingerprint knows a finding again when lines or list entries before it come or go.
 func fingerprint(d diag.Diagnostic, file string) string {
 	h := sha256.New()
-	for _, s := range []string{d.Code.ID, file, d.Document, d.Path, d.Message} {
+	for _, s := range []string{d.Code.ID, file, d.Document, withoutIndexes(d.Path), d.Message} {
 		io.WriteString(h, s)
 		h.Write([]byte{0})
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// withoutIndexes replaces [N] in a key path by [].
+func withoutIndexes(path string) string {
+	var b strings.Builder
+	inside := false
+	for _, r := range path {
+		if inside && r >= '0' && r <= '9' {
+			continue
+		}
+		inside = r == '['
+		b.WriteRune(r)
+	}
+	return b.String()
 }
 
 // camel makes the name of a rule from its title.
