@@ -127,11 +127,13 @@ type boxes struct {
 	diags *diag.List
 	// named marks the files of the repo that a document names.
 	named map[string]bool
+	// parsed holds the policies that were read, nil for one with errors, so that each is read and reported once.
+	parsed map[string]*openshell.Policy
 }
 
 // sandboxes resolves the Sandbox documents: their packs, their blocks and the files they name.
 func (c *Compiled) sandboxes(diags *diag.List) {
-	b := &boxes{c, diags, map[string]bool{}}
+	b := &boxes{c, diags, map[string]bool{}, map[string]*openshell.Policy{}}
 	for _, doc := range c.Repo.Sandboxes {
 		s := &Sandbox{Doc: doc}
 		before := diags.Errors()
@@ -319,12 +321,24 @@ func (b *boxes) parts(s *Sandbox) {
 }
 
 func (b *boxes) fragment(s *Sandbox, name source.Str, path string) *openshell.Fragment {
-	file, data, ok := b.file(s, name, path)
+	p, ok := b.parsed[name.V]
 	if !ok {
+		file, data, ok := b.file(s, name, path)
+		if !ok {
+			return nil
+		}
+		var found []openshell.Finding
+		p, found = openshell.Parse(file, data)
+		b.findings(s, found)
+		if openshell.HasErrors(openshell.ForBuild(found)) {
+			p = nil
+		}
+		b.parsed[name.V] = p
+	}
+	if p == nil {
+		s.Doc.Bad = true
 		return nil
 	}
-	p, found := openshell.Parse(file, data)
-	b.findings(s, found)
 	return &openshell.Fragment{Name: name.V, Policy: p}
 }
 
