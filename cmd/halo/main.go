@@ -138,7 +138,7 @@ func (p *program) commands() []*cli.Command {
 	return []*cli.Command{
 		p.lintCommand(), p.validateCommand(), p.buildCommand(), p.renderCommand(), p.egressCommand(), p.explainCommand(), p.harnessesCommand(), p.testCommand(),
 		p.packCommand(), p.policyCommand(), p.openshellCommand(),
-		p.releaseCommand(), p.keygenCommand(), p.explainCodeCommand(), p.versionCommand(), p.completionCommand(),
+		p.releaseCommand(), p.mdmCommand(), p.keygenCommand(), p.explainCodeCommand(), p.versionCommand(), p.completionCommand(),
 		p.installCommand(), p.doctorCommand(),
 		p.diffCommand(),
 	}

@@ -10,6 +10,7 @@ import (
 
 	"halos.dev/halo/artifacts"
 	"halos.dev/halo/artifacts/device"
+	"halos.dev/halo/artifacts/mdm"
 	"halos.dev/halo/artifacts/sign"
 	"halos.dev/halo/compiler"
 	"halos.dev/halo/compiler/diag"
@@ -189,7 +190,7 @@ func (p *program) keygenCommand() *cli.Command {
 
 // codes joins the codes of every package, in order of their ids.
 func codes() []*diag.Code {
-	out := slices.Concat(compiler.Codes(), lint.Codes(), artifacts.Codes(), sign.Codes(), device.Codes())
+	out := slices.Concat(compiler.Codes(), lint.Codes(), artifacts.Codes(), sign.Codes(), device.Codes(), mdm.Codes())
 	slices.SortFunc(out, func(a, b *diag.Code) int {
 		if a.ID < b.ID {
 			return -1

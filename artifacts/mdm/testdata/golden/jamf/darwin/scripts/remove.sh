@@ -1,0 +1,96 @@
+#!/bin/sh
+# halo policy ga
+# acme, release 1.2.0, sequence 7, sha256:c06bd799e3b3905a15b8f4b09959765de797b4506925f87fb827d427cb074971
+set -eu
+umask 022
+PATH=/usr/bin:/bin:/usr/sbin:/sbin
+LC_ALL=C
+export PATH LC_ALL
+# Empty on a device. An image or a test that works below another root sets it.
+root=${HALO_ROOT:-}
+# What halo put on this device: digest and place, as sha256sum -c reads it.
+record=$root/var/lib/halo/mdm.list
+
+# The managed files: digest, mode, place.
+files() {
+  cat <<'HALO-END'
+ca3d163bab055381827226140568f3bef7eaac187cebd76878e0b63e9e442356 0644 /Library/Application Support/ClaudeCode/managed-mcp.json
+1bc01ef3687ccfe07da22018dfe7851781c442c8b4ec7bd718d0c1f145529ad1 0644 /Library/Application Support/GeminiCli/policies/10-halo.toml
+HALO-END
+}
+
+# The directories that only these files use.
+directories() {
+  cat <<'HALO-END'
+/Library/Application Support/ClaudeCode
+/Library/Application Support/GeminiCli
+/Library/Application Support/GeminiCli/policies
+HALO-END
+}
+
+# Places whose document comes with the configuration profile; a file there would mix with it.
+empty() {
+  cat <<'HALO-END'
+/Library/Application Support/ClaudeCode/managed-settings.json
+/etc/codex/config.toml
+/etc/codex/requirements.toml
+/Library/Application Support/GitHubCopilot/managed-settings.json
+/Library/Application Support/opencode/opencode.json
+HALO-END
+}
+
+digest() {
+  if command -v sha256sum >/dev/null 2>&1; then
+    sha256sum <"$1"
+  else
+    shasum -a 256 <"$1"
+  fi | cut -c 1-64
+}
+
+present() { [ -e "$1" ] || [ -L "$1" ]; }
+
+recorded() { [ -f "$record" ] && cut -c 67- <"$record" | grep -Fqx -e "$1"; }
+
+listed() { files | cut -c 71- | grep -Fqx -e "$1"; }
+
+# discard removes the file at a place and the directories above it that are empty then, up to those of the system.
+discard() {
+  if present "$root$1" && { [ -L "$root$1" ] || [ ! -d "$root$1" ]; }; then
+    rm -f "$root$1"
+  fi
+  dir=${1%/*}
+  while :; do
+    case $dir in
+      '' | /etc | /Library | '/Library/Application Support' | /opt | /usr | /var) return 0 ;;
+    esac
+    rmdir "$root$dir" 2>/dev/null || return 0
+    dir=${dir%/*}
+  done
+}
+
+# Removes what halo put on this device and nothing else. What install kept as NAME.before-halo stays. Run as root.
+[ "$(id -u)" = 0 ] || {
+  echo 'halo: this script must run as root'
+  exit 1
+}
+
+# Without a record only files with the content of this release are known to be halo's.
+while read -r sum _ place; do
+  [ -n "$place" ] || continue
+  file=$root$place
+  if [ -f "$file" ] && [ ! -L "$file" ] && ! recorded "$place" && [ "$(digest "$file")" = "$sum" ]; then
+    discard "$place"
+  fi
+done <<HALO-LIST
+$(files)
+HALO-LIST
+if [ -f "$record" ]; then
+  while read -r _ place; do
+    case $place in
+      /*) discard "$place" ;;
+    esac
+  done <"$record"
+  rm -f "$record"
+  rmdir "${record%/*}" 2>/dev/null || :
+fi
+echo 'halo: removed'
