@@ -677,9 +677,10 @@ func (r *resolver) allow() {
 				source = FromPack
 			}
 		}
-		dropped, user = union(dropped, user), nil
-		if len(dropped) > 0 {
-			all = union(own, added)
+		dropped, user = slices.Concat(dropped, user), nil
+		all = union(own, added)
+		// An entry that a built-in list has too is still there.
+		if dropped = slices.DeleteFunc(union(nil, dropped), func(p Pattern) bool { return slices.Contains(all, p) }); len(dropped) > 0 {
 			s.Requested = s.Value
 			s.set(patterns(all), FromAdmin, adminKey+"allow_unblock")
 			r.violate(Violation{Key: s.Key, Source: source, Attempted: patterns(dropped), Enforced: s.Value, Constraint: s.Origin, Message: blockedBy + s.Key,
