@@ -136,7 +136,7 @@ func harden(c *cli.Command) {
 
 func (p *program) commands() []*cli.Command {
 	return []*cli.Command{
-		p.lintCommand(), p.validateCommand(), p.buildCommand(), p.renderCommand(), p.egressCommand(), p.explainCommand(), p.harnessesCommand(), p.testCommand(),
+		p.initCommand(), p.lintCommand(), p.validateCommand(), p.buildCommand(), p.renderCommand(), p.egressCommand(), p.explainCommand(), p.harnessesCommand(), p.testCommand(),
 		p.packCommand(), p.policyCommand(), p.openshellCommand(),
 		p.releaseCommand(), p.mdmCommand(), p.keygenCommand(), p.explainCodeCommand(), p.versionCommand(), p.completionCommand(),
 		p.installCommand(), p.doctorCommand(),

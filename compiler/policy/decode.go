@@ -62,6 +62,9 @@ func readName(d *decoder, n *node) source.Str {
 	return s
 }
 
+// ValidName reports whether s can name a document.
+func ValidName(s string) bool { return badName(s) == "" }
+
 func badName(s string) string {
 	switch {
 	case s == "":
