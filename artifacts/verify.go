@@ -9,12 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"halos.dev/halo/artifacts/sign"
+	"halos.dev/halo/artifacts/sign/keyless"
 	"halos.dev/halo/compiler/diag"
 )
 
@@ -68,12 +70,22 @@ var ErrNotRelease = errors.New("an empty directory, not a release")
 
 // VerifyOptions say what a release must satisfy.
 type VerifyOptions struct {
-	// Trust says whose signatures count. It must be set and have a key.
+	// Trust says whose signatures count. It must have a key, unless Keyless is set.
 	Trust *sign.Trust
+	// Keyless, when set, is trusted instead of keys.
+	Keyless *Keyless
 	// Now judges expiry. It must be set.
 	Now time.Time
 	// StateFile, when set, makes verifying forward-only: see State. It is written after everything else succeeded.
 	StateFile string
+}
+
+// Keyless is trust in one identity that signed with short-lived certificates.
+type Keyless struct {
+	Root     *keyless.Root
+	Identity keyless.Identity
+	// Bundles are signatures over the manifest and attestations about it by file name. There must be one, and every one must verify.
+	Bundles map[string][]byte
 }
 
 // Verified is a release of which everything was checked.
@@ -84,6 +96,8 @@ type Verified struct {
 	Digest string
 	// Signers are the ids of the keys that signed, sorted.
 	Signers []string
+	// Identities are who signed without a key, in the order of the names of the bundles.
+	Identities []keyless.Signer
 	// OtherSigners are the names of bundles by keys that were not given, about which nothing can be said.
 	OtherSigners []string
 	// Detached says that manifest.json.sig is there. It adds nothing to the bundle, which other signers (cosign) write alone, so a
@@ -122,7 +136,10 @@ func (v *Verified) ReadFile(path string) ([]byte, error) {
 // anything in it is looked at; its form; organization, sequence and expiry; then every file, and that there is nothing else. All file problems are
 // reported, not only the first. A *VerifyError is a no; any other error means that there is no answer.
 func Verify(ctx context.Context, fsys fs.FS, opts VerifyOptions) (*Verified, error) {
-	if opts.Trust == nil || len(opts.Trust.Keys) == 0 {
+	trust := opts.Trust
+	if opts.Keyless != nil {
+		trust = &sign.Trust{}
+	} else if trust == nil || len(trust.Keys) == 0 {
 		return nil, ErrNoKey
 	}
 	if opts.Now.IsZero() {
@@ -133,17 +150,22 @@ func Verify(ctx context.Context, fsys fs.FS, opts VerifyOptions) (*Verified, err
 		return nil, err
 	}
 	v := &Verified{Digest: Digest(data), fsys: fsys}
-	if err := v.checkSignatures(data, opts.Trust); err != nil {
+	if opts.Keyless != nil {
+		err = v.checkIdentity(data, opts.Keyless)
+	} else {
+		err = v.checkSignatures(data, trust)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if v.Manifest, err = ParseManifest(data); err != nil {
 		return nil, refuse(CodeManifest, ManifestName, "%v", err)
 	}
 	m := v.Manifest
-	if opts.Trust.Org != "" && opts.Trust.Org != m.Org {
-		return nil, refuse(CodeSignature, ManifestName, "a release of %q; the trust file is for %q", m.Org, opts.Trust.Org)
+	if trust.Org != "" && trust.Org != m.Org {
+		return nil, refuse(CodeSignature, ManifestName, "a release of %q; the trust file is for %q", m.Org, trust.Org)
 	}
-	next := State{m.Org, m.Sequence, v.Digest, opts.Trust.Version}
+	next := State{m.Org, m.Sequence, v.Digest, trust.Version}
 	var state *State
 	if opts.StateFile != "" {
 		if state, err = LoadState(opts.StateFile); err != nil {
@@ -291,6 +313,8 @@ func (v *Verified) checkSignatures(manifest []byte, trust *sign.Trust) error {
 		switch {
 		case len(revoked) > 0:
 			return refuse(CodeSignature, BundleName, "signed by key %s, which is revoked", strings.Join(revoked, " and "))
+		case len(signers) == 0 && primary.Certificate:
+			return refuse(CodeSignature, BundleName, "signed with a certificate and not by %s; verify with --certificate-identity", keyIDs(trust.Keys))
 		case len(signers) == 0:
 			return refuse(CodeSignature, BundleName, "signed by another key (%s), not by %s", cmp.Or(primary.KeyID(), "unnamed"), keyIDs(trust.Keys))
 		}
@@ -300,6 +324,21 @@ func (v *Verified) checkSignatures(manifest []byte, trust *sign.Trust) error {
 		v.Signers = append(v.Signers, id)
 	}
 	slices.Sort(v.Signers)
+	return nil
+}
+
+// checkIdentity verifies the signatures and attestations by one identity.
+func (v *Verified) checkIdentity(manifest []byte, k *Keyless) error {
+	if len(k.Bundles) == 0 {
+		return ErrNoKey
+	}
+	for _, name := range slices.Sorted(maps.Keys(k.Bundles)) {
+		s, err := keyless.Verify(k.Bundles[name], manifest, k.Root, k.Identity)
+		if err != nil {
+			return refuse(CodeSignature, name, "%v", err)
+		}
+		v.Identities = append(v.Identities, *s)
+	}
 	return nil
 }
 

@@ -23,13 +23,15 @@ type FormatError struct{ Reason string }
 
 func (e *FormatError) Error() string { return e.Reason }
 
-// Bundle is a parsed Sigstore bundle that was made with a key rather than a certificate.
+// Bundle is a parsed Sigstore bundle.
 type Bundle struct {
 	// MediaType is one of the two spellings of version 0.3.
 	MediaType string
 	// Hint is the key hint as written; it is not authenticated and only chooses a key. By convention (cosign, sigstore-go)
 	// it is the base64 SHA-256 of the DER public key.
 	Hint string
+	// Certificate is true for a bundle that was made with a certificate rather than a key; package keyless verifies those.
+	Certificate bool
 	// Envelope is true for a DSSE attestation; then Digest and Signature are empty.
 	Envelope bool
 	// Digest is the SHA-256 that the bundle claims of the signed message.
@@ -113,16 +115,21 @@ func parseBundle(data []byte) (*Bundle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("verificationMaterial: %w", err)
 	}
-	if material["publicKey"] == nil {
-		return nil, errors.New("verificationMaterial: no publicKey; only signatures made with a key are supported, not with a certificate")
-	}
-	key, err := object(material["publicKey"], "hint")
-	if err != nil {
-		return nil, fmt.Errorf("publicKey: %w", err)
-	}
-	if key["hint"] != nil {
-		if b.Hint, err = text(key, "hint"); err != nil {
-			return nil, err
+	b.Certificate = material["publicKey"] == nil
+	switch {
+	case b.Certificate && material["certificate"] == nil && material["x509CertificateChain"] == nil:
+		return nil, errors.New("verificationMaterial: neither publicKey nor certificate")
+	case !b.Certificate && (material["certificate"] != nil || material["x509CertificateChain"] != nil):
+		return nil, errors.New("verificationMaterial: both publicKey and certificate")
+	case !b.Certificate:
+		key, err := object(material["publicKey"], "hint")
+		if err != nil {
+			return nil, fmt.Errorf("publicKey: %w", err)
+		}
+		if key["hint"] != nil {
+			if b.Hint, err = text(key, "hint"); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if top["dsseEnvelope"] != nil {
@@ -175,6 +182,9 @@ func VerifyBundle(bundle []byte, keys []PublicKey, message []byte) (PublicKey, e
 func (b *Bundle) Verify(keys []PublicKey, message []byte) (PublicKey, error) {
 	if b.Envelope {
 		return PublicKey{}, &FormatError{"a DSSE attestation, not a signature over the file"}
+	}
+	if b.Certificate {
+		return PublicKey{}, ErrUnknownSigner
 	}
 	digest := sha256.Sum256(message)
 	if !bytes.Equal(digest[:], b.Digest) {

@@ -240,7 +240,8 @@ func TestParseBundle(t *testing.T) {
 		{"snake-case key", edit(`"mediaType"`, `"media_type"`), "unknown key"},
 		{"repeated key", edit(`{"mediaType"`, `{"mediaType":"x","mediaType"`), "twice"},
 		{"unknown key", edit(`{"mediaType"`, `{"note":1,"mediaType"`), "unknown key"},
-		{"certificate", edit(`"publicKey":`+hint, `"certificate":{"rawBytes":"AA=="}`), "not with a certificate"},
+		{"neither key nor certificate", edit(`"publicKey":`+hint, `"tlogEntries":[]`), "neither publicKey nor certificate"},
+		{"key and certificate", edit(`"publicKey":`+hint, `"certificate":{"rawBytes":"AA=="},"publicKey":`+hint), "both publicKey and certificate"},
 		{"null material", edit(`{"publicKey":`+hint+`}`, "null"), "not a JSON object"},
 		{"null hint", edit(hint, `{"hint":null}`), `no text "hint"`},
 		{"other digest algorithm", edit("SHA2_256", "SHA2_512"), "not SHA2_256"},
@@ -265,6 +266,10 @@ func TestParseBundle(t *testing.T) {
 				t.Errorf("error %v, want %q", err, tt.want)
 			}
 		})
+	}
+	// A certificate is nobody that a key knows, even when the key made the signature.
+	if _, err := VerifyBundle([]byte(edit(`"publicKey":`+hint, `"certificate":{"rawBytes":"AA=="}`)), []PublicKey{pub}, message); !errors.Is(err, ErrUnknownSigner) {
+		t.Errorf("certificate: %v", err)
 	}
 	// A hint of no key that is known says nothing about the signature unless a known key made it; without a hint every key is tried.
 	_, other := newKey(t)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -12,6 +13,7 @@ import (
 	"halos.dev/halo/artifacts/device"
 	"halos.dev/halo/artifacts/mdm"
 	"halos.dev/halo/artifacts/sign"
+	"halos.dev/halo/artifacts/sign/keyless"
 	"halos.dev/halo/compiler"
 	"halos.dev/halo/compiler/diag"
 	"halos.dev/halo/lint"
@@ -30,10 +32,11 @@ func (p *program) releaseCommand() *cli.Command {
 				Action: p.releaseSign,
 			},
 			{
-				Name: "verify", Usage: "verify a release with pinned keys", ArgsUsage: "RELEASE",
-				Description: "Checks the signature over the manifest first, then every file, and that there is no other. Exit status 1 when the release does not verify.",
-				Flags:       append(trustFlags(), &cli.StringFlag{Name: "state", Usage: "a state `FILE` that makes verification forward-only; updated on success"}),
-				Action:      p.releaseVerify,
+				Name: "verify", Usage: "verify a release with pinned keys or a pinned identity", ArgsUsage: "RELEASE",
+				Description: "Checks the signature over the manifest first, then every file, and that there is no other. Exit status 1 when the release does not verify.\n" +
+					"With --certificate-identity the signature is by a workflow or person that a certificate names, checked against --trusted-root without a network.",
+				Flags:  slices.Concat(trustFlags(), keylessFlags(), []cli.Flag{&cli.StringFlag{Name: "state", Usage: "a state `FILE` that makes verification forward-only; updated on success"}}),
+				Action: p.releaseVerify,
 			},
 			{
 				Name: "inspect", Usage: "list what a release holds, without verifying it", ArgsUsage: "RELEASE",
@@ -124,13 +127,25 @@ func (p *program) releaseVerify(c *cli.Context) error {
 			Sequence int64    `json:"sequence"`
 			Files    int      `json:"files"`
 			Detached bool     `json:"detached"`
-		}{true, v.Digest, v.Signers, v.Manifest.Org, v.Manifest.Version, v.Manifest.Sequence, len(v.Manifest.Files), v.Detached})
+			// Identities are who signed without a key.
+			Identities []keyless.Signer `json:"identities,omitempty"`
+		}{true, v.Digest, append([]string{}, v.Signers...), v.Manifest.Org, v.Manifest.Version, v.Manifest.Sequence, len(v.Manifest.Files), v.Detached, v.Identities})
 	}
-	if !v.Detached && !c.Bool("quiet") {
+	if len(v.Signers) > 0 && !v.Detached && !c.Bool("quiet") {
 		fmt.Fprintf(p.err, "note: there is no %s, which openssl needs; %s, which was verified, is enough for halo and cosign\n", artifacts.DetachedName, artifacts.BundleName)
 	}
-	_, err = fmt.Fprintf(p.out, "verified %s\n  org %s, version %s, sequence %d, %d files\n  signed by key %s\n", v.Digest, v.Manifest.Org, v.Manifest.Version, v.Manifest.Sequence, len(v.Manifest.Files), strings.Join(v.Signers, ", "))
-	return err
+	fmt.Fprintf(p.out, "verified %s\n  org %s, version %s, sequence %d, %d files\n", v.Digest, v.Manifest.Org, v.Manifest.Version, v.Manifest.Sequence, len(v.Manifest.Files))
+	for _, s := range v.Identities {
+		verb := "signed"
+		if s.Predicate != "" {
+			verb = "attested (" + s.Predicate + ")"
+		}
+		fmt.Fprintf(p.out, "  %s by %s of %s at %s\n", verb, s.Name, s.Issuer, s.Time.UTC().Format(time.RFC3339))
+	}
+	if len(v.Signers) > 0 {
+		fmt.Fprintf(p.out, "  signed by key %s\n", strings.Join(v.Signers, ", "))
+	}
+	return nil
 }
 
 func (p *program) releaseInspect(c *cli.Context) error {

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -13,6 +15,7 @@ import (
 
 	"halos.dev/halo/artifacts"
 	"halos.dev/halo/artifacts/sign"
+	"halos.dev/halo/artifacts/sign/keyless"
 	"halos.dev/halo/lint/report"
 )
 
@@ -22,6 +25,67 @@ func trustFlags() []cli.Flag {
 		&cli.StringSliceFlag{Name: "key", Usage: "a public key `FILE` that may have signed; may be repeated"},
 		&cli.StringFlag{Name: "trust", Usage: "the trust `FILE` with the keys that must have signed (default: HALO_TRUST, else halo-trust.json in /etc/halo)"},
 	}
+}
+
+// keylessFlags are trust in an identity instead of keys, spelled as in cosign.
+func keylessFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "certificate-identity", Usage: "the `IDENTITY` (workflow URI or address) that must have signed, instead of a key"},
+		&cli.StringFlag{Name: "certificate-oidc-issuer", Usage: "the `ISSUER` that knows the identity"},
+		&cli.StringFlag{Name: "trusted-root", Usage: "the trusted root `FILE` with the authorities and logs that count"},
+		&cli.StringSliceFlag{Name: "bundle", Usage: "a Sigstore bundle `FILE` over the manifest, or an attestation about it; may be repeated (default: manifest.json.sigstore.json of the release)"},
+	}
+}
+
+// keyless reads the flags of keylessFlags; nil when none is given.
+func (p *program) keyless(c *cli.Context, fsys fs.FS) (*artifacts.Keyless, error) {
+	id := keyless.Identity{Name: c.String("certificate-identity"), Issuer: c.String("certificate-oidc-issuer")}
+	rootFile, bundles := c.String("trusted-root"), c.StringSlice("bundle")
+	if id == (keyless.Identity{}) && rootFile == "" && len(bundles) == 0 {
+		return nil, nil
+	}
+	if id.Name == "" || id.Issuer == "" || rootFile == "" {
+		return nil, errors.New("verifying without a key needs all of --certificate-identity, --certificate-oidc-issuer and --trusted-root")
+	}
+	if len(c.StringSlice("key")) > 0 || c.String("trust") != "" {
+		return nil, errors.New("--certificate-identity excludes --key and --trust")
+	}
+	data, err := readCapped(rootFile)
+	if err != nil {
+		return nil, err
+	}
+	k := &artifacts.Keyless{Identity: id, Bundles: map[string][]byte{}}
+	if k.Root, err = keyless.ParseRoot(data); err != nil {
+		return nil, fmt.Errorf("%s: %w", rootFile, err)
+	}
+	for _, file := range bundles {
+		if k.Bundles[file], err = readCapped(file); err != nil {
+			return nil, err
+		}
+	}
+	if len(bundles) == 0 {
+		if k.Bundles[artifacts.BundleName], err = fs.ReadFile(fsys, artifacts.BundleName); errors.Is(err, fs.ErrNotExist) {
+			return nil, answerError{fmt.Errorf("%s: missing; name the signature with --bundle", artifacts.BundleName)}
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return k, nil
+}
+
+// readCapped reads a bundle or a trusted root, which a pipe is not.
+func readCapped(file string) ([]byte, error) {
+	if info, err := os.Stat(file); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: not a regular file", file)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, keyless.MaxSize+1))
 }
 
 // trustOf finds out whose signatures count: --key, else --trust, else HALO_TRUST, else the trust file of the device whose files are below root ("/" for this one).
@@ -57,23 +121,34 @@ func defaultTrust(root string) string {
 	return filepath.Join(root, "etc", "halo", sign.TrustName)
 }
 
-// openRelease verifies the release in fsys completely by the flags of trustFlags, the clock (or --as-of) and, when the command has it, --state. A release that is
+// openRelease verifies the release in fsys completely by the flags of trustFlags (and keylessFlags, when the command has them), the clock (or --as-of) and, when the command has it, --state. A release that is
 // not to be trusted is the answer no.
 func (p *program) openRelease(c *cli.Context, fsys fs.FS, root string) (*artifacts.Verified, error) {
-	trust, err := p.trustOf(c, root)
-	if err != nil {
+	var opts artifacts.VerifyOptions
+	var err error
+	if opts.Keyless, err = p.keyless(c, fsys); err != nil {
 		return nil, err
 	}
-	return p.verifyWith(c, fsys, trust)
+	if opts.Keyless == nil {
+		if opts.Trust, err = p.trustOf(c, root); err != nil {
+			return nil, err
+		}
+	}
+	return p.verify(c, fsys, opts)
 }
 
 // verifyWith is openRelease with the trust at hand.
 func (p *program) verifyWith(c *cli.Context, fsys fs.FS, trust *sign.Trust) (*artifacts.Verified, error) {
-	now, _, err := p.instant(c)
-	if err != nil {
+	return p.verify(c, fsys, artifacts.VerifyOptions{Trust: trust})
+}
+
+func (p *program) verify(c *cli.Context, fsys fs.FS, opts artifacts.VerifyOptions) (*artifacts.Verified, error) {
+	opts.StateFile = c.String("state")
+	var err error
+	if opts.Now, _, err = p.instant(c); err != nil {
 		return nil, err
 	}
-	v, err := artifacts.Verify(c.Context, fsys, artifacts.VerifyOptions{Trust: trust, Now: now, StateFile: c.String("state")})
+	v, err := artifacts.Verify(c.Context, fsys, opts)
 	if err != nil {
 		return nil, rejected(err)
 	}

@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"halos.dev/halo/artifacts/sign/keyless/keylesstest"
 )
 
 // lab is a directory with a key (k.key, k.pub; password "test"), a signed release and the tools that are installed.
@@ -242,6 +245,70 @@ func TestHaloVerifiesCosign(t *testing.T) {
 			flip(t, filepath.Join(release, "README.md"), func([]byte) int { return 0 })
 			if out, err := l.run(t, verify...); err == nil {
 				t.Errorf("halo takes a changed file\n%s", out)
+			}
+		})
+	}
+}
+
+// The local Sigstore of the keyless tests is one that cosign believes too, and cosign refuses what halo refuses.
+func TestCosignVerifiesKeyless(t *testing.T) {
+	l := newLab(t)
+	path, err := l.tool("cosign")
+	if err != nil {
+		t.Skipf("SKIP: cosign: %v", err)
+	}
+	release := l.release(t, "r")
+	manifest := filepath.Join(release, "manifest.json")
+	data, err := os.ReadFile(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const workflow, issuer = "https://github.com/acme/policy/.github/workflows/release.yml@refs/tags/v1", "https://token.actions.githubusercontent.com"
+	w := keylesstest.New(time.Date(2026, 1, 2, 3, 10, 0, 0, time.UTC))
+	put := func(name string, data []byte) string {
+		t.Helper()
+		file := filepath.Join(l.dir, name)
+		if err := os.WriteFile(file, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	root := put("root.json", w.TrustedRoot(keylesstest.Root{}))
+	by := keylesstest.Signing{Identity: workflow, Issuer: issuer}
+	without := func(change func(*keylesstest.Signing)) keylesstest.Signing {
+		s := by
+		change(&s)
+		return s
+	}
+	const slsa = "https://slsa.dev/provenance/v1"
+	for _, tt := range []struct {
+		name     string
+		s        keylesstest.Signing
+		identity string
+		ok       bool
+	}{
+		{"signature", by, workflow, true},
+		{"time by the log", without(func(s *keylesstest.Signing) { s.NoTimestamp = true }), workflow, true},
+		{"provenance", without(func(s *keylesstest.Signing) { s.Predicate = slsa }), workflow, true},
+		{"other identity", by, "https://github.com/evil", false},
+		{"no log entry", without(func(s *keylesstest.Signing) { s.NoLog = true }), workflow, false},
+		{"no certificate log", without(func(s *keylesstest.Signing) { s.NoSCT = true }), workflow, false},
+		{"no time", without(func(s *keylesstest.Signing) { s.NoTimestamp, s.NoPromise = true, true }), workflow, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bundle := put("bundle.json", w.Sign(data, tt.s))
+			flags := []string{"--bundle", bundle, "--certificate-identity", tt.identity, "--certificate-oidc-issuer", issuer, "--trusted-root", root}
+			command := []string{path, "verify-blob"}
+			if tt.s.Predicate != "" {
+				command = []string{path, "verify-blob-attestation", "--type", slsa}
+			}
+			for name, line := range map[string][]string{
+				"cosign": append(append(command, flags...), manifest),
+				"halo":   append([]string{"./halo", "release", "verify", release, "--as-of", "2026-01-03T00:00:00Z"}, flags...),
+			} {
+				if out, err := l.run(t, line...); (err == nil) != tt.ok {
+					t.Errorf("%s: %v\n%s", name, err, out)
+				}
 			}
 		})
 	}
