@@ -159,6 +159,8 @@ type settingJSON struct {
 	Layer     string `json:"layer"`
 	Origin    string `json:"origin"`
 	Requested string `json:"requested,omitempty"`
+	// HeldBy is policy.yaml when OpenShell holds the setting.
+	HeldBy string `json:"heldBy"`
 }
 
 func (p *program) policyExplain(c *cli.Context) error {
@@ -191,7 +193,7 @@ func (p *program) policyExplain(c *cli.Context) error {
 		out.Admin.Binding[mode] = pack.Binding(mode)
 	}
 	for _, s := range policy.Settings {
-		out.Settings = append(out.Settings, settingJSON{s.Key, s.Value, s.Source, s.Origin, s.Requested})
+		out.Settings = append(out.Settings, settingJSON{s.Key, s.Value, s.Source, s.Origin, s.Requested, pack.HeldBy(s.Key)})
 	}
 	if out.Violations == nil {
 		out.Violations = []pack.Violation{}
@@ -229,6 +231,17 @@ func (p *program) printPolicy(out *policyJSON) error {
 			requested = "; requested " + report.Printable(s.Requested)
 		}
 		fmt.Fprintf(p.out, "  %-*s  %s  # %s: %s%s\n", width, s.Key, report.Printable(s.Value), s.Layer, s.Origin, requested)
+	}
+	for _, held := range []struct{ by, text string }{
+		{pack.HeldByPolicy, "held by OpenShell's policy.yaml"}, {pack.HeldByProxy, "held by the egress proxy, not by OpenShell"}, {pack.HeldByDefenseClaw, "held by DefenseClaw alone"},
+	} {
+		var keys []string
+		for _, s := range out.Settings {
+			if s.HeldBy == held.by {
+				keys = append(keys, s.Key)
+			}
+		}
+		fmt.Fprintf(p.out, "%s: %s\n", held.text, strings.Join(keys, ", "))
 	}
 	for _, v := range out.Violations {
 		fmt.Fprintf(p.out, "told  %s [%s: %s]\n", report.Printable(v.String()), v.Source, report.Printable(v.Attempted))
