@@ -34,6 +34,8 @@ type Inspection struct {
 type SignedBy struct {
 	File string `json:"file"`
 	Key  string `json:"key"`
+	// Certificate says that a certificate signed and not a key.
+	Certificate bool `json:"certificate,omitempty"`
 }
 
 // TargetSize is a target of one operating system with its files.
@@ -95,7 +97,7 @@ func Inspect(path string) (*Inspection, error) {
 		sig := SignedBy{File: name}
 		if name != DetachedName {
 			if b, err := sign.ParseBundle(files[name]); err == nil {
-				sig.Key = b.KeyID()
+				sig.Key, sig.Certificate = b.KeyID(), b.Certificate
 			}
 		}
 		in.Signatures = append(in.Signatures, sig)
@@ -109,11 +111,18 @@ func (in *Inspection) Text(w io.Writer) error {
 	if in.Expires != nil {
 		expires = in.Expires.Format(time.RFC3339)
 	}
-	signed := "no"
+	var by []string
 	for _, s := range in.Signatures {
-		if s.Key != "" {
-			signed = "by key " + s.Key[:16] + " (not verified; run halo release verify)"
+		switch {
+		case s.Certificate && s.File != provenanceName:
+			by = append(by, "with a certificate")
+		case s.Key != "" && s.File != provenanceName:
+			by = append(by, "by key "+s.Key[:16])
 		}
+	}
+	signed := "no"
+	if len(by) > 0 {
+		signed = strings.Join(by, ", ") + " (not verified; run halo release verify)"
 	}
 	commit := plain(in.Source.Commit)
 	if commit == "" {

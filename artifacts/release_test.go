@@ -353,6 +353,8 @@ func TestVerifyOrderAndOptions(t *testing.T) {
 		{"a file", filepath.Join(out, ManifestName), opts, nil},
 		{"other key", out, VerifyOptions{Trust: sign.TrustKeys(other), Now: now}, CodeSignature},
 		{"two of two", out, VerifyOptions{Trust: &sign.Trust{Threshold: 2, Keys: append(opts.Trust.Keys, other)}, Now: now}, CodeSignature},
+		{"another organization", out, VerifyOptions{Trust: &sign.Trust{Org: "other", Version: 1, Threshold: 1, Keys: opts.Trust.Keys}, Now: now}, CodeSignature},
+		{"revoked", out, VerifyOptions{Trust: &sign.Trust{Org: "acme", Version: 1, Threshold: 1, Keys: []sign.PublicKey{other}, Revoked: []string{opts.Trust.Keys[0].ID()}}, Now: now}, CodeSignature},
 		{"last second", out, VerifyOptions{Trust: opts.Trust, Now: fullPlan().Manifest.Expires.Add(-time.Second)}, CodeFiles},
 		{"expired", out, VerifyOptions{Trust: opts.Trust, Now: fullPlan().Manifest.Expires}, CodeExpired},
 	} {
@@ -377,7 +379,14 @@ func TestVerifyOrderAndOptions(t *testing.T) {
 	wantNo(t, verify(out, opts), CodeSignature, BundleName)
 	// A signed manifest of another schema, or one that is not canonical, is a bad manifest.
 	key, pub := newKey(t)
-	for _, data := range [][]byte{[]byte("{}"), bytes.Replace(seal(t, fullPlan()).Bytes, []byte(`"schemaVersion":1`), []byte(`"schemaVersion":2`), 1)} {
+	edit := func(old, new string) []byte {
+		data := seal(t, fullPlan()).Bytes
+		if !bytes.Contains(data, []byte(old)) {
+			t.Fatalf("the manifest has no %s", old)
+		}
+		return bytes.Replace(data, []byte(old), []byte(new), 1)
+	}
+	for _, data := range [][]byte{[]byte("{}"), edit(`"schemaVersion":1`, `"schemaVersion":2`), edit(`"org":`, `"notes":"x","org":`), edit(`"dest":"/etc/`, `"dest":"/root/../etc/`)} {
 		s, err := sign.Sign(key, data)
 		if err != nil {
 			t.Fatal(err)
@@ -388,6 +397,9 @@ func TestVerifyOrderAndOptions(t *testing.T) {
 			}
 		}
 		wantNo(t, verify(out, VerifyOptions{Trust: sign.TrustKeys(pub), Now: now}), CodeManifest, ManifestName)
+		// What no verifier takes is not signed either.
+		_, err = SignDir(t.Context(), out, key)
+		wantNo(t, err, CodeManifest, ManifestName)
 	}
 	unsigned := filepath.Join(t.TempDir(), "out")
 	if err := seal(t, fullPlan()).Write(t.Context(), unsigned); err != nil {
@@ -592,6 +604,39 @@ func TestState(t *testing.T) {
 		t.Error("a bad release moved the state")
 	}
 	noLeftovers(t, state)
+}
+
+// The rules of State one by one, with what a release of sequence 7 meets.
+func TestStateAccepts(t *testing.T) {
+	digest := func(c string) string { return "sha256:" + strings.Repeat(c, 64) }
+	seven := &State{Org: "acme", Sequence: 7, Digest: digest("7"), Trust: 2}
+	for _, tt := range []struct {
+		name     string
+		state    *State
+		next     State
+		previous string
+		ok       bool
+	}{
+		{"nothing yet", nil, State{"acme", 0, digest("0"), 0}, "", true},
+		{"again", seven, *seven, "", true},
+		{"again with a newer trust file", seven, State{"acme", 7, digest("7"), 3}, "", true},
+		{"again with an older trust file", seven, State{"acme", 7, digest("7"), 1}, "", false},
+		{"next", seven, State{"acme", 8, digest("8"), 2}, "", true},
+		{"next, names it", seven, State{"acme", 8, digest("8"), 2}, digest("7"), true},
+		{"next, names another", seven, State{"acme", 8, digest("8"), 2}, digest("6"), false},
+		{"later, names one in between", seven, State{"acme", 9, digest("9"), 2}, digest("8"), true},
+		{"other organization", seven, State{"other", 8, digest("8"), 2}, "", false},
+		{"older", seven, State{"acme", 6, digest("6"), 2}, "", false},
+		{"same sequence", seven, State{"acme", 7, digest("8"), 2}, "", false},
+		{"zero", seven, State{"acme", 0, digest("0"), 2}, "", false},
+	} {
+		err := tt.state.Accepts(tt.next, tt.previous)
+		if tt.ok && err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		} else if !tt.ok {
+			wantNo(t, err, CodeRollback, ManifestName)
+		}
+	}
 }
 
 func TestInspect(t *testing.T) {
