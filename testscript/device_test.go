@@ -2,6 +2,8 @@ package testscript
 
 import (
 	"bytes"
+	"encoding/xml"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -177,5 +179,50 @@ exit 0`
 	}
 	if !bytes.Contains(out, []byte("no space left on device")) || !bytes.Contains(out, []byte("read-only file system")) {
 		t.Errorf("the cause is not named:\n%s", out)
+	}
+}
+
+// TestServices reads the service definitions of examples/device with the tools of their systems, where they are there, and as XML.
+func TestServices(t *testing.T) {
+	dir := filepath.Join("..", "examples", "device")
+	for name, tool := range map[string][]string{
+		"halo-agent.service":    {"systemd-analyze", "verify"},
+		"dev.halos.agent.plist": {"plistutil", "-i"},
+		"halo-agent.xml":        nil,
+	} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		words := strings.Join(strings.FieldsFunc(string(data), func(r rune) bool { return strings.ContainsRune(" \t\n<>", r) }), " ")
+		words = strings.ReplaceAll(words, " /string string ", " ")
+		if !strings.Contains(words, "agent --interval 1m") {
+			t.Errorf("%s does not start halo agent --interval 1m", name)
+		}
+		if !strings.HasSuffix(name, ".service") {
+			for d := xml.NewDecoder(bytes.NewReader(data)); ; {
+				if _, err := d.Token(); err == io.EOF {
+					break
+				} else if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+			}
+		}
+		if tool == nil {
+			continue
+		}
+		if _, err := exec.LookPath(tool[0]); err != nil {
+			t.Logf("%s is not here to read %s", tool[0], name)
+			continue
+		}
+		// systemd wants the program to be there.
+		file := filepath.Join(t.TempDir(), name)
+		data = bytes.ReplaceAll(data, []byte("/usr/local/bin/halo"), []byte(filepath.Join(bin, "halo")))
+		if err := os.WriteFile(file, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.CommandContext(t.Context(), tool[0], append(tool[1:], file)...).CombinedOutput(); err != nil || strings.HasPrefix(tool[0], "systemd") && len(out) > 0 {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
 	}
 }

@@ -47,7 +47,7 @@ func (p *program) doctor(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	o := device.DoctorOptions{Ring: c.String("ring"), Units: c.StringSlice("unit"), Homes: p.homes(c), Environ: os.Environ(), Now: now}
+	o := device.DoctorOptions{Ring: c.String("ring"), Units: c.StringSlice("unit"), Homes: p.homes(c, d), Environ: os.Environ(), Now: now}
 	if dir := c.String("release"); dir != "" {
 		trust, err := p.keptTrust(c, d)
 		if err != nil {
@@ -80,10 +80,13 @@ func (p *program) doctor(c *cli.Context) error {
 	return err
 }
 
-// homes returns the directories of --home, nil when there is none.
-func (p *program) homes(c *cli.Context) []device.Home {
+// homes returns the directories of --home; without them a user looks into the own home only, and root (nil) into every one of the device.
+func (p *program) homes(c *cli.Context, d device.Device) []device.Home {
 	var homes []device.Home
 	dirs := c.StringSlice("home")
+	if own, err := os.UserHomeDir(); err == nil && len(dirs) == 0 && d.Live() && os.Geteuid() > 0 {
+		dirs = []string{own}
+	}
 	for _, dir := range dirs {
 		h := device.Home{Dir: dir, Name: dir}
 		if len(dirs) == 1 {

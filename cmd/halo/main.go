@@ -139,7 +139,7 @@ func (p *program) commands() []*cli.Command {
 		p.initCommand(), p.lintCommand(), p.validateCommand(), p.buildCommand(), p.renderCommand(), p.egressCommand(), p.explainCommand(), p.harnessesCommand(), p.testCommand(),
 		p.packCommand(), p.policyCommand(), p.openshellCommand(),
 		p.releaseCommand(), p.mdmCommand(), p.keygenCommand(), p.explainCodeCommand(), p.versionCommand(), p.completionCommand(),
-		p.installCommand(), p.doctorCommand(),
+		p.installCommand(), p.doctorCommand(), p.agentCommand(),
 		p.diffCommand(),
 	}
 }
