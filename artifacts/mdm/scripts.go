@@ -52,8 +52,8 @@ func (e *export) shell(name, result string) []byte {
 	for _, it := range e.of(Profile) {
 		empty.WriteString(it.Dest + "\n")
 	}
-	return fill("head.sh", name, "@TARGET@", printable(e.Target.ID), "@RELEASE@", e.release(), "@FILES@", files.String(), "@DIRECTORIES@", dirs.String(),
-		"@EMPTY@", empty.String(), "@CONTENT@", content.String(), "@RESULT@", result)
+	return fill("head.sh", name, "@TARGET@", printable(e.Target.ID), "@RELEASE@", e.release(), "@FILES@", shQuote(files.String()), "@DIRECTORIES@",
+		shQuote(dirs.String()), "@EMPTY@", shQuote(empty.String()), "@CONTENT@", content.String(), "@RESULT@", result)
 }
 
 // wrapped is data in base64, in lines as mail has them.

@@ -1,5 +1,11 @@
 
 # Prints what is not as the policy wants it and exits with 1, else prints ok and exits with 0. Changes nothing.
+# The directories that only these files use.
+directories=@DIRECTORIES@
+
+# Places whose document comes with the configuration profile; a file there would mix with it.
+empty=@EMPTY@
+
 found=
 problem() { found=${found:+$found; }$1; }
 
@@ -10,13 +16,13 @@ while read -r sum mode place; do
     problem "missing: $place"
   elif [ -L "$file" ] || [ ! -f "$file" ]; then
     problem "not a regular file: $place"
-  elif [ "$(digest "$file")" != "$sum" ]; then
+  elif ! digest "$file" || [ "$sum_" != "$sum" ]; then
     problem "changed: $place"
   elif [ -z "$(find "$file" -prune -user 0 -group 0 -perm "$mode")" ]; then
     problem "wrong owner or mode: $place"
   fi
 done <<HALO-LIST
-$(files)
+$files
 HALO-LIST
 while read -r place; do
   [ -n "$place" ] || continue
@@ -24,7 +30,7 @@ while read -r place; do
     problem "directory that others can write: $place"
   fi
 done <<HALO-LIST
-$(directories)
+$directories
 HALO-LIST
 while read -r place; do
   [ -n "$place" ] || continue
@@ -32,7 +38,7 @@ while read -r place; do
     problem "file beside the profile: $place"
   fi
 done <<HALO-LIST
-$(empty)
+$empty
 HALO-LIST
 if [ -f "$record" ]; then
   while read -r _ place; do

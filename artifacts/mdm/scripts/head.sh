@@ -12,36 +12,40 @@ root=${HALO_ROOT:-}
 record=$root/var/lib/halo/mdm.list
 
 # The managed files: digest, mode, place.
-files() {
-  cat <<'HALO-END'
-@FILES@HALO-END
-}
+files=@FILES@
 
-# The directories that only these files use.
-directories() {
-  cat <<'HALO-END'
-@DIRECTORIES@HALO-END
-}
+newline='
+'
+known=
+if [ -f "$record" ]; then
+  known=$(cut -c 67- <"$record")
+fi
+known=$newline$known$newline
+places=$newline$(printf '%s' "$files" | cut -c 71-)$newline
 
-# Places whose document comes with the configuration profile; a file there would mix with it.
-empty() {
-  cat <<'HALO-END'
-@EMPTY@HALO-END
-}
-
-digest() {
-  if command -v sha256sum >/dev/null 2>&1; then
-    sha256sum <"$1"
-  else
-    shasum -a 256 <"$1"
-  fi | cut -c 1-64
-}
+# digest sets sum_ to the digest of a file.
+if command -v sha256sum >/dev/null 2>&1; then
+  digest() { sum_=$(sha256sum <"$1") && sum_=${sum_%% *}; }
+else
+  digest() { sum_=$(shasum -a 256 <"$1") && sum_=${sum_%% *}; }
+fi
 
 present() { [ -e "$1" ] || [ -L "$1" ]; }
 
-recorded() { [ -f "$record" ] && cut -c 67- <"$record" | grep -Fqx -e "$1"; }
+# recorded reports whether halo put a place on this device, listed whether this release has it.
+recorded() {
+  case $known in
+    *"$newline$1$newline"*) return 0 ;;
+    *) return 1 ;;
+  esac
+}
 
-listed() { files | cut -c 71- | grep -Fqx -e "$1"; }
+listed() {
+  case $places in
+    *"$newline$1$newline"*) return 0 ;;
+    *) return 1 ;;
+  esac
+}
 
 # discard removes the file at a place and the directories above it that are empty then, up to those of the system.
 discard() {

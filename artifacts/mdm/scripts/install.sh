@@ -8,6 +8,12 @@ fail() {
 
 [ "$(id -u)" = 0 ] || fail 'this script must run as root'
 
+# The directories that only these files use.
+directories=@DIRECTORIES@
+
+# Places whose document comes with the configuration profile; a file there would mix with it.
+empty=@EMPTY@
+
 temporary=
 trap '[ -z "$temporary" ] || rm -f "$temporary"' EXIT
 
@@ -16,9 +22,11 @@ aside() {
   file=$root$1
   present "$file" || return 0
   if [ -f "$file" ] && [ ! -L "$file" ]; then
-    if recorded "$1" || [ "$(digest "$file")" = "$2" ]; then
+    if recorded "$1"; then
       return 0
     fi
+    digest "$file"
+    [ "$sum_" != "$2" ] || return 0
   elif [ -d "$file" ] && [ ! -L "$file" ]; then
     fail "$1 is a directory; move it away"
   fi
@@ -41,14 +49,22 @@ put() {
   file=$root$3
   temporary=$(mktemp "${file%/*}/.halo.XXXXXX")
   base64 --decode >"$temporary"
-  [ "$(digest "$temporary")" = "$1" ] || fail "$3 could not be written whole"
+  digest "$temporary"
+  [ "$sum_" = "$1" ] || fail "$3 could not be written whole"
   chown 0:0 "$temporary"
   chmod "$2" "$temporary"
   mv -f "$temporary" "$file"
   temporary=
 }
 
-lines() { files | while read -r sum _ place; do printf '%s  %s\n' "$sum" "$place"; done; }
+# lines prints what the record says of this release.
+lines() {
+  while read -r sum _ place; do
+    [ -z "$place" ] || printf '%s  %s\n' "$sum" "$place"
+  done <<HALO-LIST
+$files
+HALO-LIST
+}
 
 while read -r place; do
   [ -n "$place" ] || continue
@@ -57,19 +73,19 @@ while read -r place; do
   chown 0:0 "$root$place"
   chmod 755 "$root$place"
 done <<HALO-LIST
-$(directories)
+$directories
 HALO-LIST
 while read -r sum _ place; do
   [ -n "$place" ] || continue
   aside "$place" "$sum"
 done <<HALO-LIST
-$(files)
+$files
 HALO-LIST
 while read -r place; do
   [ -n "$place" ] || continue
   aside "$place" none
 done <<HALO-LIST
-$(empty)
+$empty
 HALO-LIST
 
 # From here on everything that may be there is recorded, so that a run that is cut short can be repeated.
@@ -88,5 +104,4 @@ while read -r _ place; do
   listed "$place" || discard "$place"
 done <"$record"
 lines | remember
-sync
-printf 'halo: %s files in place\n' "$(files | grep -c . || :)"
+echo 'halo: files in place'

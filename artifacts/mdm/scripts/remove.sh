@@ -9,11 +9,11 @@
 while read -r sum _ place; do
   [ -n "$place" ] || continue
   file=$root$place
-  if [ -f "$file" ] && [ ! -L "$file" ] && ! recorded "$place" && [ "$(digest "$file")" = "$sum" ]; then
+  if [ -f "$file" ] && [ ! -L "$file" ] && ! recorded "$place" && digest "$file" && [ "$sum_" = "$sum" ]; then
     discard "$place"
   fi
 done <<HALO-LIST
-$(files)
+$files
 HALO-LIST
 if [ -f "$record" ]; then
   while read -r _ place; do

@@ -12,46 +12,42 @@ root=${HALO_ROOT:-}
 record=$root/var/lib/halo/mdm.list
 
 # The managed files: digest, mode, place.
-files() {
-  cat <<'HALO-END'
-ca3d163bab055381827226140568f3bef7eaac187cebd76878e0b63e9e442356 0644 /Library/Application Support/ClaudeCode/managed-mcp.json
+files='ca3d163bab055381827226140568f3bef7eaac187cebd76878e0b63e9e442356 0644 /Library/Application Support/ClaudeCode/managed-mcp.json
 1bc01ef3687ccfe07da22018dfe7851781c442c8b4ec7bd718d0c1f145529ad1 0644 /Library/Application Support/GeminiCli/policies/10-halo.toml
-HALO-END
-}
+'
 
-# The directories that only these files use.
-directories() {
-  cat <<'HALO-END'
-/Library/Application Support/ClaudeCode
-/Library/Application Support/GeminiCli
-/Library/Application Support/GeminiCli/policies
-HALO-END
-}
+newline='
+'
+known=
+if [ -f "$record" ]; then
+  known=$(cut -c 67- <"$record")
+fi
+known=$newline$known$newline
+places=$newline$(printf '%s' "$files" | cut -c 71-)$newline
 
-# Places whose document comes with the configuration profile; a file there would mix with it.
-empty() {
-  cat <<'HALO-END'
-/Library/Application Support/ClaudeCode/managed-settings.json
-/etc/codex/config.toml
-/etc/codex/requirements.toml
-/Library/Application Support/GitHubCopilot/managed-settings.json
-/Library/Application Support/opencode/opencode.json
-HALO-END
-}
-
-digest() {
-  if command -v sha256sum >/dev/null 2>&1; then
-    sha256sum <"$1"
-  else
-    shasum -a 256 <"$1"
-  fi | cut -c 1-64
-}
+# digest sets sum_ to the digest of a file.
+if command -v sha256sum >/dev/null 2>&1; then
+  digest() { sum_=$(sha256sum <"$1") && sum_=${sum_%% *}; }
+else
+  digest() { sum_=$(shasum -a 256 <"$1") && sum_=${sum_%% *}; }
+fi
 
 present() { [ -e "$1" ] || [ -L "$1" ]; }
 
-recorded() { [ -f "$record" ] && cut -c 67- <"$record" | grep -Fqx -e "$1"; }
+# recorded reports whether halo put a place on this device, listed whether this release has it.
+recorded() {
+  case $known in
+    *"$newline$1$newline"*) return 0 ;;
+    *) return 1 ;;
+  esac
+}
 
-listed() { files | cut -c 71- | grep -Fqx -e "$1"; }
+listed() {
+  case $places in
+    *"$newline$1$newline"*) return 0 ;;
+    *) return 1 ;;
+  esac
+}
 
 # discard removes the file at a place and the directories above it that are empty then, up to those of the system.
 discard() {
@@ -78,11 +74,11 @@ discard() {
 while read -r sum _ place; do
   [ -n "$place" ] || continue
   file=$root$place
-  if [ -f "$file" ] && [ ! -L "$file" ] && ! recorded "$place" && [ "$(digest "$file")" = "$sum" ]; then
+  if [ -f "$file" ] && [ ! -L "$file" ] && ! recorded "$place" && digest "$file" && [ "$sum_" = "$sum" ]; then
     discard "$place"
   fi
 done <<HALO-LIST
-$(files)
+$files
 HALO-LIST
 if [ -f "$record" ]; then
   while read -r _ place; do

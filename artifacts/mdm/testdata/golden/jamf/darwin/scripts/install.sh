@@ -12,46 +12,42 @@ root=${HALO_ROOT:-}
 record=$root/var/lib/halo/mdm.list
 
 # The managed files: digest, mode, place.
-files() {
-  cat <<'HALO-END'
-ca3d163bab055381827226140568f3bef7eaac187cebd76878e0b63e9e442356 0644 /Library/Application Support/ClaudeCode/managed-mcp.json
+files='ca3d163bab055381827226140568f3bef7eaac187cebd76878e0b63e9e442356 0644 /Library/Application Support/ClaudeCode/managed-mcp.json
 1bc01ef3687ccfe07da22018dfe7851781c442c8b4ec7bd718d0c1f145529ad1 0644 /Library/Application Support/GeminiCli/policies/10-halo.toml
-HALO-END
-}
+'
 
-# The directories that only these files use.
-directories() {
-  cat <<'HALO-END'
-/Library/Application Support/ClaudeCode
-/Library/Application Support/GeminiCli
-/Library/Application Support/GeminiCli/policies
-HALO-END
-}
+newline='
+'
+known=
+if [ -f "$record" ]; then
+  known=$(cut -c 67- <"$record")
+fi
+known=$newline$known$newline
+places=$newline$(printf '%s' "$files" | cut -c 71-)$newline
 
-# Places whose document comes with the configuration profile; a file there would mix with it.
-empty() {
-  cat <<'HALO-END'
-/Library/Application Support/ClaudeCode/managed-settings.json
-/etc/codex/config.toml
-/etc/codex/requirements.toml
-/Library/Application Support/GitHubCopilot/managed-settings.json
-/Library/Application Support/opencode/opencode.json
-HALO-END
-}
-
-digest() {
-  if command -v sha256sum >/dev/null 2>&1; then
-    sha256sum <"$1"
-  else
-    shasum -a 256 <"$1"
-  fi | cut -c 1-64
-}
+# digest sets sum_ to the digest of a file.
+if command -v sha256sum >/dev/null 2>&1; then
+  digest() { sum_=$(sha256sum <"$1") && sum_=${sum_%% *}; }
+else
+  digest() { sum_=$(shasum -a 256 <"$1") && sum_=${sum_%% *}; }
+fi
 
 present() { [ -e "$1" ] || [ -L "$1" ]; }
 
-recorded() { [ -f "$record" ] && cut -c 67- <"$record" | grep -Fqx -e "$1"; }
+# recorded reports whether halo put a place on this device, listed whether this release has it.
+recorded() {
+  case $known in
+    *"$newline$1$newline"*) return 0 ;;
+    *) return 1 ;;
+  esac
+}
 
-listed() { files | cut -c 71- | grep -Fqx -e "$1"; }
+listed() {
+  case $places in
+    *"$newline$1$newline"*) return 0 ;;
+    *) return 1 ;;
+  esac
+}
 
 # discard removes the file at a place and the directories above it that are empty then, up to those of the system.
 discard() {
@@ -77,6 +73,20 @@ fail() {
 
 [ "$(id -u)" = 0 ] || fail 'this script must run as root'
 
+# The directories that only these files use.
+directories='/Library/Application Support/ClaudeCode
+/Library/Application Support/GeminiCli
+/Library/Application Support/GeminiCli/policies
+'
+
+# Places whose document comes with the configuration profile; a file there would mix with it.
+empty='/Library/Application Support/ClaudeCode/managed-settings.json
+/etc/codex/config.toml
+/etc/codex/requirements.toml
+/Library/Application Support/GitHubCopilot/managed-settings.json
+/Library/Application Support/opencode/opencode.json
+'
+
 temporary=
 trap '[ -z "$temporary" ] || rm -f "$temporary"' EXIT
 
@@ -85,9 +95,11 @@ aside() {
   file=$root$1
   present "$file" || return 0
   if [ -f "$file" ] && [ ! -L "$file" ]; then
-    if recorded "$1" || [ "$(digest "$file")" = "$2" ]; then
+    if recorded "$1"; then
       return 0
     fi
+    digest "$file"
+    [ "$sum_" != "$2" ] || return 0
   elif [ -d "$file" ] && [ ! -L "$file" ]; then
     fail "$1 is a directory; move it away"
   fi
@@ -110,14 +122,22 @@ put() {
   file=$root$3
   temporary=$(mktemp "${file%/*}/.halo.XXXXXX")
   base64 --decode >"$temporary"
-  [ "$(digest "$temporary")" = "$1" ] || fail "$3 could not be written whole"
+  digest "$temporary"
+  [ "$sum_" = "$1" ] || fail "$3 could not be written whole"
   chown 0:0 "$temporary"
   chmod "$2" "$temporary"
   mv -f "$temporary" "$file"
   temporary=
 }
 
-lines() { files | while read -r sum _ place; do printf '%s  %s\n' "$sum" "$place"; done; }
+# lines prints what the record says of this release.
+lines() {
+  while read -r sum _ place; do
+    [ -z "$place" ] || printf '%s  %s\n' "$sum" "$place"
+  done <<HALO-LIST
+$files
+HALO-LIST
+}
 
 while read -r place; do
   [ -n "$place" ] || continue
@@ -126,19 +146,19 @@ while read -r place; do
   chown 0:0 "$root$place"
   chmod 755 "$root$place"
 done <<HALO-LIST
-$(directories)
+$directories
 HALO-LIST
 while read -r sum _ place; do
   [ -n "$place" ] || continue
   aside "$place" "$sum"
 done <<HALO-LIST
-$(files)
+$files
 HALO-LIST
 while read -r place; do
   [ -n "$place" ] || continue
   aside "$place" none
 done <<HALO-LIST
-$(empty)
+$empty
 HALO-LIST
 
 # From here on everything that may be there is recorded, so that a run that is cut short can be repeated.
@@ -163,5 +183,4 @@ while read -r _ place; do
   listed "$place" || discard "$place"
 done <"$record"
 lines | remember
-sync
-printf 'halo: %s files in place\n' "$(files | grep -c . || :)"
+echo 'halo: files in place'

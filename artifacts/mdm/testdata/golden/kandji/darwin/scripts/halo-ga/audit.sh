@@ -12,46 +12,42 @@ root=${HALO_ROOT:-}
 record=$root/var/lib/halo/mdm.list
 
 # The managed files: digest, mode, place.
-files() {
-  cat <<'HALO-END'
-ca3d163bab055381827226140568f3bef7eaac187cebd76878e0b63e9e442356 0644 /Library/Application Support/ClaudeCode/managed-mcp.json
+files='ca3d163bab055381827226140568f3bef7eaac187cebd76878e0b63e9e442356 0644 /Library/Application Support/ClaudeCode/managed-mcp.json
 1bc01ef3687ccfe07da22018dfe7851781c442c8b4ec7bd718d0c1f145529ad1 0644 /Library/Application Support/GeminiCli/policies/10-halo.toml
-HALO-END
-}
+'
 
-# The directories that only these files use.
-directories() {
-  cat <<'HALO-END'
-/Library/Application Support/ClaudeCode
-/Library/Application Support/GeminiCli
-/Library/Application Support/GeminiCli/policies
-HALO-END
-}
+newline='
+'
+known=
+if [ -f "$record" ]; then
+  known=$(cut -c 67- <"$record")
+fi
+known=$newline$known$newline
+places=$newline$(printf '%s' "$files" | cut -c 71-)$newline
 
-# Places whose document comes with the configuration profile; a file there would mix with it.
-empty() {
-  cat <<'HALO-END'
-/Library/Application Support/ClaudeCode/managed-settings.json
-/etc/codex/config.toml
-/etc/codex/requirements.toml
-/Library/Application Support/GitHubCopilot/managed-settings.json
-/Library/Application Support/opencode/opencode.json
-HALO-END
-}
-
-digest() {
-  if command -v sha256sum >/dev/null 2>&1; then
-    sha256sum <"$1"
-  else
-    shasum -a 256 <"$1"
-  fi | cut -c 1-64
-}
+# digest sets sum_ to the digest of a file.
+if command -v sha256sum >/dev/null 2>&1; then
+  digest() { sum_=$(sha256sum <"$1") && sum_=${sum_%% *}; }
+else
+  digest() { sum_=$(shasum -a 256 <"$1") && sum_=${sum_%% *}; }
+fi
 
 present() { [ -e "$1" ] || [ -L "$1" ]; }
 
-recorded() { [ -f "$record" ] && cut -c 67- <"$record" | grep -Fqx -e "$1"; }
+# recorded reports whether halo put a place on this device, listed whether this release has it.
+recorded() {
+  case $known in
+    *"$newline$1$newline"*) return 0 ;;
+    *) return 1 ;;
+  esac
+}
 
-listed() { files | cut -c 71- | grep -Fqx -e "$1"; }
+listed() {
+  case $places in
+    *"$newline$1$newline"*) return 0 ;;
+    *) return 1 ;;
+  esac
+}
 
 # discard removes the file at a place and the directories above it that are empty then, up to those of the system.
 discard() {
@@ -69,6 +65,20 @@ discard() {
 }
 
 # Prints what is not as the policy wants it and exits with 1, else prints ok and exits with 0. Changes nothing.
+# The directories that only these files use.
+directories='/Library/Application Support/ClaudeCode
+/Library/Application Support/GeminiCli
+/Library/Application Support/GeminiCli/policies
+'
+
+# Places whose document comes with the configuration profile; a file there would mix with it.
+empty='/Library/Application Support/ClaudeCode/managed-settings.json
+/etc/codex/config.toml
+/etc/codex/requirements.toml
+/Library/Application Support/GitHubCopilot/managed-settings.json
+/Library/Application Support/opencode/opencode.json
+'
+
 found=
 problem() { found=${found:+$found; }$1; }
 
@@ -79,13 +89,13 @@ while read -r sum mode place; do
     problem "missing: $place"
   elif [ -L "$file" ] || [ ! -f "$file" ]; then
     problem "not a regular file: $place"
-  elif [ "$(digest "$file")" != "$sum" ]; then
+  elif ! digest "$file" || [ "$sum_" != "$sum" ]; then
     problem "changed: $place"
   elif [ -z "$(find "$file" -prune -user 0 -group 0 -perm "$mode")" ]; then
     problem "wrong owner or mode: $place"
   fi
 done <<HALO-LIST
-$(files)
+$files
 HALO-LIST
 while read -r place; do
   [ -n "$place" ] || continue
@@ -93,7 +103,7 @@ while read -r place; do
     problem "directory that others can write: $place"
   fi
 done <<HALO-LIST
-$(directories)
+$directories
 HALO-LIST
 while read -r place; do
   [ -n "$place" ] || continue
@@ -101,7 +111,7 @@ while read -r place; do
     problem "file beside the profile: $place"
   fi
 done <<HALO-LIST
-$(empty)
+$empty
 HALO-LIST
 if [ -f "$record" ]; then
   while read -r _ place; do
