@@ -27,6 +27,7 @@ type Side struct {
 	// compiled is set for a policy, manifest for a release.
 	compiled *compiler.Compiled
 	manifest *artifacts.Manifest
+	from     artifacts.FS
 
 	targets    []*target
 	byID       map[string]*target
@@ -204,18 +205,38 @@ func unindexed(path string) string {
 	}
 }
 
-// Release reads a release directory without verifying it.
+// Release reads a release, a directory or an archive, without verifying it. Its files are read when they are compared; Close ends that.
 func Release(dir string) (*Side, error) {
 	m, data, err := artifacts.ReadManifest(dir)
 	if err != nil {
 		return nil, fmt.Errorf("release %s: %w", dir, err)
 	}
-	s := &Side{Name: Name{Kind: "release", Name: dir, Digest: artifacts.Digest(data), Commit: m.Source.Commit}, manifest: m, byID: map[string]*target{},
+	fsys, err := artifacts.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("release %s: %w", dir, err)
+	}
+	s, err := release(dir, fsys, m, artifacts.Digest(data))
+	if err != nil {
+		fsys.Close()
+		return nil, fmt.Errorf("release %s: %w", dir, err)
+	}
+	return s, nil
+}
+
+// Close closes the files of a release.
+func (s *Side) Close() error {
+	if s == nil || s.from == nil {
+		return nil
+	}
+	return s.from.Close()
+}
+
+func release(name string, fsys artifacts.FS, m *artifacts.Manifest, digest string) (*Side, error) {
+	s := &Side{Name: Name{Kind: "release", Name: name, Digest: digest, Commit: m.Source.Commit}, manifest: m, from: fsys, byID: map[string]*target{},
 		presets: m.Presets, packs: map[string]string{}, exceptions: map[string][]string{}}
-	fsys := artifacts.DirFS(dir)
 	pins, err := releasePins(fsys, m)
 	if err != nil {
-		return nil, fmt.Errorf("release %s: coverage.json: %w", dir, err)
+		return nil, fmt.Errorf("coverage.json: %w", err)
 	}
 	gaps := map[string][]lack{}
 	for _, w := range m.Warnings {
@@ -230,7 +251,7 @@ func Release(dir string) (*Side, error) {
 		if out == nil {
 			hosts, err := hostsOf(m.Egress[t.ID])
 			if err != nil {
-				return nil, fmt.Errorf("release %s: egress of %s: %w", dir, t.ID, err)
+				return nil, fmt.Errorf("egress of %s: %w", t.ID, err)
 			}
 			out = &target{side: s, id: t.ID, ring: t.Ring, units: t.Units, hosts: hosts, pins: pins[t.Ring], content: &content{harnesses: map[string]bool{}}}
 			// A release lists what a ring lacks once, for the ring.

@@ -21,8 +21,8 @@ import (
 func (p *program) diffCommand() *cli.Command {
 	return &cli.Command{
 		Name: "diff", Usage: "say what a change of policy means for every target", ArgsUsage: "OLD NEW",
-		Description: "OLD and NEW are policy directories, release directories or git revisions of the policy repo; A..B is short for the revisions A and B, and A...B for\n" +
-			"where B left A, and B. A name that is a directory is one.\n\n" +
+		Description: "OLD and NEW are policy directories, releases (a directory or an archive) or git revisions of the policy repo; A..B is short for the revisions A and B, and A...B for\n" +
+			"where B left A, and B. A name that exists as a file or directory is one.\n\n" +
 			"Effective policies are compared, not text. Each target is LOOSER, TIGHTER, CHANGED (in no direction) or SAME, with a witness for each difference;\n" +
 			"what cannot be decided is LOOSER. Then come rendered files, gaps, people, presets, packs, pins and warnings, and one closing sentence. A release\n" +
 			"records egress and files only: what changed in its files beside hosts counts as LOOSER.\n\n" +
@@ -44,7 +44,7 @@ func (p *program) diff(c *cli.Context) error {
 		return fmt.Errorf("--fail-on %s is not looser", failOn)
 	}
 	args := c.Args().Slice()
-	if len(args) == 1 && !isDir(args[0]) {
+	if len(args) == 1 && !exists(args[0]) {
 		from, to, mergeBase, ok := diff.Range(args[0])
 		if ok {
 			if args, err = p.revisions(c, from, to, mergeBase); err != nil {
@@ -107,9 +107,9 @@ func (p *program) diff(c *cli.Context) error {
 	return nil
 }
 
-func isDir(name string) bool {
-	info, err := os.Stat(name)
-	return err == nil && info.IsDir()
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
 }
 
 // revisions resolves a range.
@@ -144,6 +144,7 @@ type side struct {
 }
 
 func (s *side) close() {
+	s.Side.Close()
 	if s.tree != nil {
 		s.tree.Close()
 	}
@@ -154,9 +155,7 @@ func (p *program) side(c *cli.Context, arg string) (*side, error) {
 	s := &side{id: diff.Name{Kind: "directory", Name: filepath.ToSlash(arg)}}
 	r := &repo{dir: arg}
 	switch info, err := os.Stat(arg); {
-	case err == nil && !info.IsDir():
-		return nil, fmt.Errorf("%s is a file; diff compares policy directories, release directories and git revisions", arg)
-	case err == nil && isRelease(arg):
+	case err == nil && (!info.IsDir() || isRelease(arg)):
 		if s.Side, err = diff.Release(arg); err != nil {
 			return nil, err
 		}
