@@ -26,7 +26,11 @@ func checkDest(system string, f TargetFile) error {
 	if !ok {
 		return fmt.Errorf("destination %q is not an absolute path on %s", d, system)
 	}
-	if !strings.HasSuffix(f.Path, "/"+RootPath(d)) {
+	root := strings.TrimSuffix(f.Path, d) // no new text for each of many files
+	if system == "windows" {
+		root = strings.TrimSuffix(f.Path, RootPath(d)[len("root"):])
+	}
+	if root == f.Path || !strings.HasSuffix(root, "/root") {
 		return fmt.Errorf("destination %q is not the one that %q stands for", d, f.Path)
 	}
 	return nil
