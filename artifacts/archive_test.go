@@ -452,7 +452,7 @@ func TestWriteArchiveFile(t *testing.T) {
 		t.Error(err)
 	}
 	noLeftovers(t, out)
-	if in, err := Inspect(out); err != nil || in.Files != 8 || len(in.Signatures) != 2 {
+	if in, err := Inspect(f); err != nil || in.Files != 8 || len(in.Signatures) != 2 {
 		t.Errorf("inspect: %+v %v", in, err)
 	}
 

@@ -52,10 +52,11 @@ func ReadManifest(path string) (*Manifest, []byte, error) {
 		return nil, nil, err
 	}
 	defer fsys.Close()
-	return manifestOf(fsys)
+	return ManifestOf(fsys)
 }
 
-func manifestOf(fsys fs.FS) (*Manifest, []byte, error) {
+// ManifestOf reads the manifest of the release in fsys, parsed and as bytes, without verifying anything.
+func ManifestOf(fsys fs.FS) (*Manifest, []byte, error) {
 	data, err := readManifest(fsys)
 	if err != nil {
 		return nil, nil, err
@@ -67,14 +68,9 @@ func manifestOf(fsys fs.FS) (*Manifest, []byte, error) {
 	return m, data, nil
 }
 
-// Inspect reads the release at path (see Open) without verifying it.
-func Inspect(path string) (*Inspection, error) {
-	fsys, err := Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer fsys.Close()
-	m, data, err := manifestOf(fsys)
+// Inspect reads the release in fsys without verifying it.
+func Inspect(fsys fs.FS) (*Inspection, error) {
+	m, data, err := ManifestOf(fsys)
 	if err != nil {
 		return nil, err
 	}

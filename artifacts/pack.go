@@ -35,7 +35,7 @@ type ArchiveInfo struct {
 // WriteArchive writes the release in fsys to w as an archive: see Archive for its form. The same files give the same bytes anywhere. The release must be
 // whole: a *VerifyError says what is missing, changed or more than the manifest lists. Signatures are carried along, not checked.
 func WriteArchive(ctx context.Context, fsys fs.FS, w io.Writer, opts ArchiveOptions) (*ArchiveInfo, error) {
-	m, manifest, err := manifestOf(fsys)
+	m, manifest, err := ManifestOf(fsys)
 	if err != nil {
 		return nil, err
 	}
@@ -266,7 +266,7 @@ func replaceableArchive(path string) error {
 	a, err := Open(path)
 	if err == nil {
 		defer a.Close()
-		_, _, err = manifestOf(a)
+		_, _, err = ManifestOf(a)
 	}
 	if err != nil {
 		return &OutError{CodeNotRelease, path, fmt.Sprintf("a file that is not the archive of a release (%v), and nothing that halo did not write is removed", err)}

@@ -168,6 +168,9 @@ func isSignatureName(name string) bool {
 	return name == DetachedName || name == provenanceName || isBundleName(name)
 }
 
+// IsBundleName reports whether a release may have a Sigstore bundle of this name: a signature over its manifest, or its provenance.
+func IsBundleName(name string) bool { return name == provenanceName || isBundleName(name) }
+
 // isBundleName reports whether name is manifest.json.sigstore.json or manifest.json.ID.sigstore.json.
 func isBundleName(name string) bool {
 	return name == BundleName || bundleID(name) != ""

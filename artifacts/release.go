@@ -29,16 +29,17 @@ type Plan struct {
 	files    []content
 }
 
-// content is one file with its bytes.
+// content is one file with its bytes, or with what reads them when they are written.
 type content struct {
 	path string
 	data []byte
+	read func() ([]byte, error)
 }
 
 // Add adds a file. The bytes are not copied and must not change afterwards; adding the same slice under several paths hashes it
 // once. The path is checked by Seal.
 func (p *Plan) Add(path string, data []byte) {
-	p.files = append(p.files, content{path, data})
+	p.files = append(p.files, content{path: path, data: data})
 }
 
 // Release is a release in memory, complete and ready to be signed and written.
@@ -62,7 +63,7 @@ func (p *Plan) Seal() (*Release, error) {
 	files := slices.SortedFunc(slices.Values(p.files), byPath)
 	m.Files = hashAll(files)
 
-	sums := content{SumsName, m.sums()}
+	sums := content{path: SumsName, data: m.sums()}
 	sum := sha256.Sum256(sums.data)
 	i, found := slices.BinarySearchFunc(files, sums, byPath)
 	if found {
@@ -138,9 +139,9 @@ func (r *Release) Sign(signer crypto.Signer) (*sign.Signature, error) {
 		return nil, err
 	}
 	if len(r.signatures) == 0 {
-		r.signatures = []content{{DetachedName, s.Detached}, {BundleName, s.Bundle}}
+		r.signatures = []content{{path: DetachedName, data: s.Detached}, {path: BundleName, data: s.Bundle}}
 	} else {
-		r.signatures = append(r.signatures, content{keyBundleName(s.Key), s.Bundle})
+		r.signatures = append(r.signatures, content{path: keyBundleName(s.Key), data: s.Bundle})
 	}
 	return s, nil
 }
@@ -152,7 +153,7 @@ func keyBundleName(k sign.PublicKey) string {
 // all returns every file of the release in the order in which it is written: sorted, the manifest and its signatures last.
 func (r *Release) all() []content {
 	signatures := slices.SortedFunc(slices.Values(r.signatures), func(a, b content) int { return cmp.Compare(a.path, b.path) })
-	return slices.Concat(r.files, signatures, []content{{ManifestName, r.Bytes}})
+	return slices.Concat(r.files, signatures, []content{{path: ManifestName, data: r.Bytes}})
 }
 
 // each calls do(worker, i) for 0 <= i < n from a few goroutines, which take batch indexes at a time. Results belong into slot i, so that

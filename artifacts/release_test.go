@@ -641,7 +641,7 @@ func TestStateAccepts(t *testing.T) {
 
 func TestInspect(t *testing.T) {
 	out, opts := signed(t, fullPlan())
-	in, err := Inspect(out)
+	in, err := Inspect(DirFS(out))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -660,7 +660,7 @@ func TestInspect(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}
 	}
-	if _, err := Inspect(t.TempDir()); err == nil {
+	if _, err := Inspect(DirFS(t.TempDir())); err == nil {
 		t.Error("an empty directory was inspected")
 	}
 }

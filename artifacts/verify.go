@@ -106,7 +106,9 @@ type Verified struct {
 	// Size is the size of all listed files in bytes.
 	Size int64
 
-	fsys fs.FS
+	fsys       fs.FS
+	manifest   []byte
+	signatures []content
 }
 
 // ReadFile reads a listed file again and checks it again, so that what is used is what was verified. The error is a *VerifyError
@@ -132,6 +134,17 @@ func (v *Verified) ReadFile(path string) ([]byte, error) {
 	return data, nil
 }
 
+// Write writes the release, which was verified by keys, to the directory out as Release.Write does. Every file is checked again on the way, and the
+// manifest and its signatures are the bytes that were verified.
+func (v *Verified) Write(ctx context.Context, out string) error {
+	files := make([]content, 0, len(v.Manifest.Files)+len(v.signatures)+1)
+	for _, f := range v.Manifest.Files {
+		files = append(files, content{path: f.Path, read: func() ([]byte, error) { return v.ReadFile(f.Path) }})
+	}
+	files = append(append(files, v.signatures...), content{path: ManifestName, data: v.manifest})
+	return writeDir(ctx, out, files, place{"release", CodeNotRelease, ownRelease})
+}
+
 // Verify checks a release completely before it says yes, in this order: the signatures over the exact bytes of manifest.json, before
 // anything in it is looked at; its form; organization, sequence and expiry; then every file, and that there is nothing else. All file problems are
 // reported, not only the first. A *VerifyError is a no; any other error means that there is no answer.
@@ -149,7 +162,7 @@ func Verify(ctx context.Context, fsys fs.FS, opts VerifyOptions) (*Verified, err
 	if err != nil {
 		return nil, err
 	}
-	v := &Verified{Digest: Digest(data), fsys: fsys}
+	v := &Verified{Digest: Digest(data), fsys: fsys, manifest: data}
 	if opts.Keyless != nil {
 		err = v.checkIdentity(data, opts.Keyless)
 	} else {
@@ -222,6 +235,12 @@ func readManifest(fsys fs.FS) ([]byte, error) {
 	return data, nil
 }
 
+// SignatureFiles returns the signature files of the release in fsys by name. They were not verified.
+func SignatureFiles(fsys fs.FS) (map[string][]byte, error) {
+	files, _, err := signatureFiles(fsys)
+	return files, err
+}
+
 // signatureFiles returns the signatures beside the manifest, sorted by name; links and other things are refused by name later and
 // here when they stand for a signature.
 func signatureFiles(fsys fs.FS) (map[string][]byte, []string, error) {
@@ -267,6 +286,9 @@ func (v *Verified) checkSignatures(manifest []byte, trust *sign.Trust) error {
 	}
 	if files[BundleName] == nil {
 		return refuse(CodeUnsigned, BundleName, "missing: a signed release has it")
+	}
+	for _, name := range names {
+		v.signatures = append(v.signatures, content{path: name, data: files[name]})
 	}
 	signers := map[string]bool{}
 	var primary *sign.Bundle
@@ -404,10 +426,10 @@ func SignDir(ctx context.Context, dir string, signer crypto.Signer) (*sign.Signa
 	if err != nil {
 		return nil, err
 	}
-	files := []content{{DetachedName, s.Detached}, {BundleName, s.Bundle}}
+	files := []content{{path: DetachedName, data: s.Detached}, {path: BundleName, data: s.Bundle}}
 	if old, err := readCapped(fsys, BundleName, sign.MaxBundleSize); err == nil {
 		if b, err := sign.ParseBundle(old); err == nil && b.KeyID() != s.Key.ID() && !b.Envelope && slices.Equal(b.Digest, digestOf(data)) {
-			files = []content{{keyBundleName(s.Key), s.Bundle}}
+			files = []content{{path: keyBundleName(s.Key), data: s.Bundle}}
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("sign release: %w", err)

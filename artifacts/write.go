@@ -54,7 +54,7 @@ func WriteDir(ctx context.Context, out, what string, code *diag.Code, files map[
 		if err := checkPath(path); err != nil {
 			return fmt.Errorf("write %s: %q: %w", what, path, err)
 		}
-		list = append(list, content{path, files[path]})
+		list = append(list, content{path: path, data: files[path]})
 	}
 	return writeDir(ctx, out, list, place{what, code, func(_ context.Context, fsys fs.FS) (string, error) { return ours(fsys) }})
 }
@@ -285,7 +285,13 @@ func writeTree(ctx context.Context, dir string, files []content) error {
 			return
 		}
 		if errs[i] = ctx.Err(); errs[i] == nil {
-			errs[i] = writeFile(dir+"/"+files[i].path, files[i].data, setFiles)
+			data := files[i].data
+			if read := files[i].read; read != nil {
+				data, errs[i] = read()
+			}
+			if errs[i] == nil {
+				errs[i] = writeFile(dir+"/"+files[i].path, data, setFiles)
+			}
 		}
 		if errs[i] != nil {
 			failed.Store(true)

@@ -40,6 +40,7 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	open, closed, lying := startRegistry(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 ".",
 		UpdateScripts:       os.Getenv("HALO_UPDATE") != "",
@@ -49,6 +50,10 @@ func TestScripts(t *testing.T) {
 			env.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 			env.Setenv("REPO", root)
 			env.Setenv("HALO_KEY_PASSWORD", "test")
+			env.Setenv("REGISTRY", open)
+			env.Setenv("CLOSED_REGISTRY", closed)
+			env.Setenv("LYING_REGISTRY", lying)
+			env.Setenv("DOCKER_CONFIG", filepath.Join(env.WorkDir, "docker"))
 			env.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
 			env.Setenv("GIT_AUTHOR_DATE", "2026-11-01T12:00:00Z")
 			env.Setenv("GIT_COMMITTER_DATE", "2026-11-01T12:00:00Z")
@@ -98,6 +103,10 @@ func TestScripts(t *testing.T) {
 				data := ts.ReadFile(args[0]) + "#"
 				data += strings.Repeat("x", max(0, size-len(data)))
 				ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(data), 0o644))
+			},
+			// expand FROM TO copies a file with $NAME replaced by the environment.
+			"expand": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(os.Expand(ts.ReadFile(args[0]), ts.Getenv)), 0o644))
 			},
 			// mkfifo FILE makes a named pipe.
 			"mkfifo": func(ts *testscript.TestScript, _ bool, args []string) {

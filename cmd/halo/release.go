@@ -12,6 +12,7 @@ import (
 	"halos.dev/halo/artifacts"
 	"halos.dev/halo/artifacts/device"
 	"halos.dev/halo/artifacts/mdm"
+	"halos.dev/halo/artifacts/oci"
 	"halos.dev/halo/artifacts/sign"
 	"halos.dev/halo/artifacts/sign/keyless"
 	"halos.dev/halo/compiler"
@@ -35,15 +36,16 @@ func (p *program) releaseCommand() *cli.Command {
 				Name: "verify", Usage: "verify a release with pinned keys or a pinned identity", ArgsUsage: "RELEASE",
 				Description: "Checks the signature over the manifest first, then every file, and that there is no other. Exit status 1 when the release does not verify.\n" +
 					"With --certificate-identity the signature is by a workflow or person that a certificate names, checked against --trusted-root without a network.",
-				Flags:  slices.Concat(trustFlags(), keylessFlags(), []cli.Flag{&cli.StringFlag{Name: "state", Usage: "a state `FILE` that makes verification forward-only; updated on success"}}),
+				Flags:  slices.Concat(trustFlags(), keylessFlags(), []cli.Flag{&cli.StringFlag{Name: "state", Usage: "a state `FILE` that makes verification forward-only; updated on success"}}, transportFlags()),
 				Action: p.releaseVerify,
 			},
 			{
 				Name: "inspect", Usage: "list what a release holds, without verifying it", ArgsUsage: "RELEASE",
+				Flags:  transportFlags(),
 				Action: p.releaseInspect,
 			},
 			p.trustCommand(),
-			p.releasePackCommand(),
+			p.releasePackCommand(), p.releasePushCommand(), p.releasePullCommand(),
 		},
 	}
 }
@@ -156,7 +158,12 @@ func (p *program) releaseInspect(c *cli.Context) error {
 	if err := exactly(c, 1, "one release"); err != nil {
 		return err
 	}
-	in, err := artifacts.Inspect(c.Args().First())
+	fsys, err := p.releaseAt(c, c.Args().First())
+	if err != nil {
+		return err
+	}
+	defer fsys.Close()
+	in, err := artifacts.Inspect(fsys)
 	if err != nil {
 		return err
 	}
@@ -205,7 +212,7 @@ func (p *program) keygenCommand() *cli.Command {
 
 // codes joins the codes of every package, in order of their ids.
 func codes() []*diag.Code {
-	out := slices.Concat(compiler.Codes(), lint.Codes(), artifacts.Codes(), sign.Codes(), device.Codes(), mdm.Codes())
+	out := slices.Concat(compiler.Codes(), lint.Codes(), artifacts.Codes(), oci.Codes(), sign.Codes(), device.Codes(), mdm.Codes())
 	slices.SortFunc(out, func(a, b *diag.Code) int {
 		if a.ID < b.ID {
 			return -1
