@@ -57,7 +57,13 @@ type runeRange struct{ lo, hi rune }
 // maxAlternatives bounds how many patterns braces may stand for.
 const maxAlternatives = 64
 
-var errAlternatives = errors.New("its braces stand for more than 64 patterns")
+// maxPattern bounds a pattern: no path longer than 4096 bytes reaches a rule, so that nobody needs a longer one, and the work of comparing patterns grows with it.
+const maxPattern = 4096
+
+var (
+	errAlternatives = errors.New("it has more than 64 braces, or they stand for more than 64 patterns, which halo does not read")
+	errLong         = errors.New("it is longer than 4096 bytes, which halo does not read")
+)
 
 // compileGlob compiles a pattern; the errors are those for which OpenShell's engine fails to evaluate.
 func compileGlob(pattern string, sep byte) (*glob, error) {
@@ -65,6 +71,12 @@ func compileGlob(pattern string, sep byte) (*glob, error) {
 	if !strings.ContainsAny(pattern, "*?[]{}\\") {
 		g.literal = pattern
 		return g, nil
+	}
+	switch {
+	case len(pattern) > maxPattern:
+		return nil, errLong
+	case strings.Count(pattern, "{") > maxAlternatives:
+		return nil, errAlternatives
 	}
 	expanded, err := expandBraces(pattern)
 	if err != nil {

@@ -419,6 +419,7 @@ func keyed[T any, P interface {
 	*T
 	part
 }](p *parser, n *yaml.Node, path string, into *[]T, keyOf func(*T) *string) {
+	index := map[string]int{}
 	p.entries(n, path, func(name string, k, v *yaml.Node, path string) {
 		t := new(T)
 		*keyOf(t) = name
@@ -426,7 +427,12 @@ func keyed[T any, P interface {
 		at := P(t).place()
 		at.Pos = p.pos(k)
 		at.keys = append(at.keys, keyAt{"", -1, p.pos(k)})
-		setKeyed(into, name, keyOf, *t)
+		if i, ok := index[name]; ok {
+			(*into)[i] = *t
+			return
+		}
+		index[name] = len(*into)
+		*into = append(*into, *t)
 	})
 	slices.SortFunc(*into, func(a, b T) int { return strings.Compare(*keyOf(&a), *keyOf(&b)) })
 }
