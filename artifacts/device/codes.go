@@ -75,6 +75,12 @@ var (
 		Title: "nothing is installed",
 		Text:  "There is no record of an installation on this device, so no managed file is known to be in place. Run halo install, or name the target with --release and --ring.",
 	}
+	CodeUnmanaged = &diag.Code{
+		ID: "HALO2418", Severity: diag.Warning, Since: "0.1.0",
+		Title:  "installed harness is not managed",
+		Text:   "A program that halo can render for is installed, and the target of the device has no file for it, so it runs without policy. Enable it in the profile or remove it.",
+		Before: "harnesses:\n  codex: {version: 0.171.0}", After: "harnesses:\n  codex: {version: 0.171.0}\n  gemini-cli: {version: 0.61.0}",
+	}
 	CodeExpired = &diag.Code{
 		ID: "HALO2417", Severity: diag.Warning, Since: "0.1.0",
 		Title: "installed release is out of date",
@@ -85,6 +91,6 @@ var (
 // Codes returns the codes of this package.
 func Codes() []*diag.Code {
 	return []*diag.Code{
-		CodeDest, CodeUnsafe, CodeForeign, CodeNoTarget, CodeState, CodeDrift, CodeShadow, CodeWeak, CodeEnv, CodeUnchecked, CodeVersion, CodeNotInstalled, CodeExpired,
+		CodeDest, CodeUnsafe, CodeForeign, CodeNoTarget, CodeState, CodeDrift, CodeShadow, CodeWeak, CodeEnv, CodeUnchecked, CodeVersion, CodeNotInstalled, CodeExpired, CodeUnmanaged,
 	}
 }

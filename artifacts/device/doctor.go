@@ -367,7 +367,7 @@ func (x *doctor) unmanaged(h *harness.Harness, version string) {
 		return
 	}
 	if x.expected != nil {
-		x.add(Warn, "posture", h.ID, CodeVersion, "", "installed "+version+" and not managed: the target has no file for it", "enable it in the profile, or remove the program")
+		x.add(Warn, "posture", h.ID, CodeUnmanaged, "", "installed "+version+" and not managed: the target has no file for it", "enable it in the profile, or remove the program")
 	}
 }
 
