@@ -115,7 +115,7 @@ func git(ctx context.Context, dir string, args ...string) (string, error) {
 }
 
 // GitCommand is git in dir, ready to run. Variables that would point it to another repository, index or configuration are dropped, and so is the language; a
-// monitor program or a signature check that the repository's configuration names is not run, nothing is asked on a terminal and nothing is fetched.
+// monitor program or a signature check that the repository's configuration names is not run, nothing is asked on a terminal, nothing is fetched, and no object is replaced by another.
 func GitCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "git", append([]string{"--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false"}, args...)...)
 	cmd.Dir = dir
@@ -128,7 +128,7 @@ func GitCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 			cmd.Env = append(cmd.Env, kv)
 		}
 	}
-	cmd.Env = append(cmd.Env, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1")
+	cmd.Env = append(cmd.Env, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1")
 	return cmd
 }
 

@@ -88,7 +88,7 @@ func downgrade(base *target, from, to *policy.Pin) []finding {
 		}
 		for _, change := range slices.Sorted(maps.Keys(at)) {
 			out = append(out, finding{field: "harnesses." + h.ID + ".version", entry: to.Version.V, base: from.Version.Pos, next: to.Version.Pos,
-				witness: fmt.Sprintf("%s of %s %s on %s: %s", f.Concept, h.ID, to.Version.V, strings.Join(at[change], ", "), change)})
+				witness: fmt.Sprintf("%s of %s on %s: %s", f.Concept, h.ID, strings.Join(at[change], ", "), change)})
 		}
 	}
 	return out
