@@ -340,7 +340,7 @@ func (p *program) printSandboxEgress(rows []sandboxEgressJSON) error {
 		if i > 0 {
 			fmt.Fprintln(p.out)
 		}
-		where := "any port"
+		where := "port not checked"
 		if r.Port != 0 {
 			where = "port " + strconv.Itoa(r.Port)
 		}

@@ -17,8 +17,12 @@ import (
 	"halos.dev/halo/compiler/pack/packtest"
 )
 
-func TestCases(t *testing.T) {
-	file := packtest.Load(t, "testdata/packs-cases.yaml")
+func TestCases(t *testing.T) { runCases(t, "testdata/packs-cases.yaml") }
+
+func TestMoreCases(t *testing.T) { runCases(t, "testdata/more-cases.yaml") }
+
+func runCases(t *testing.T, name string) {
+	file := packtest.Load(t, name)
 	areas := map[string]func(*testing.T, map[string]string, *packtest.Input, *packtest.Expect){
 		"load": caseLoad, "digest": caseDigest, "pattern": casePattern, "match": caseMatch, "covers": caseCovers, "project-glob": caseGlob, "copy-pattern": caseCopy,
 		"quantity": caseQuantity, "admin-config": caseAdmin, "owner": caseOwner, "find": caseFind, "resolve": caseResolve, "decide": caseDecide,

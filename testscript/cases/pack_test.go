@@ -20,7 +20,12 @@ import (
 // TestPacks asks the built program every row of the sandbox pack cases that a command can answer: packs through halo pack, openshell blocks as Sandbox
 // documents through halo policy explain and halo egress test.
 func TestPacks(t *testing.T) {
-	file := packtest.Load(t, "../../compiler/pack/testdata/packs-cases.yaml")
+	for _, name := range []string{"packs-cases.yaml", "more-cases.yaml"} {
+		packRows(t, packtest.Load(t, "../../compiler/pack/testdata/"+name))
+	}
+}
+
+func packRows(t *testing.T, file *packtest.File) {
 	areas := map[string]func(*packCase){
 		"load": (*packCase).load, "digest": (*packCase).digest, "find": (*packCase).find, "owner": (*packCase).owner, "pattern": (*packCase).pattern,
 		"match": (*packCase).match, "project-glob": (*packCase).glob, "copy-pattern": (*packCase).copyPattern, "quantity": (*packCase).quantity,
@@ -528,11 +533,11 @@ type decisionAnswer struct {
 
 func (c *packCase) decision(host string, port int) decisionAnswer {
 	c.Helper()
-	args := []string{"egress", "test", host, "--sandbox", "box", "--port", strconv.Itoa(port), "--output", "json"}
+	args := []string{"egress", "test", "--sandbox", "box", "--port", strconv.Itoa(port), "--output", "json"}
 	for _, u := range c.in.Unblocks {
 		args = append(args, "--unblock", u)
 	}
-	r := runIn(c.T, c.dir, args...)
+	r := runIn(c.T, c.dir, append(args, "--", host)...)
 	d := decode[decisionAnswer](c.T, r)
 	if (r.status == 0) != (d.Decision == "allow") || r.status > 1 {
 		c.Fatalf("%+v and %v", d, r)

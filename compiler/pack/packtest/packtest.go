@@ -26,7 +26,7 @@ func Load(t testing.TB, name string) *File {
 		t.Fatal(err)
 	}
 	if len(file.Cases) < 50 {
-		t.Fatalf("only %d cases", len(file.Cases))
+		t.Fatalf("%s has only %d cases", name, len(file.Cases))
 	}
 	return file
 }
