@@ -162,17 +162,26 @@ func (c *checker) sandbox(p *effective.Policy, prefix string) {
 				"the sandbox is required, and its mode is off").WithRelated(s.Mode.Pos, "off here"))
 		}
 	}
-	for _, r := range s.WritableRoots.Items {
+	if len(s.WritableRoots.Items) == 0 {
+		return
+	}
+	guarded := fspath.Guard(func(yield func(fspath.Path) bool) {
 		for _, q := range s.ProtectedPaths.Items {
-			how, bad := fspath.Conflicts(r.Path, q.Path)
-			if !bad {
-				continue
+			if !yield(q.Path) {
+				return
 			}
-			// The finding is at the root, in whichever document it stands.
-			path := c.indexed(r.Pos, effective.Loosening{Field: "sandbox.writableRoots"})
-			c.fail(p, diag.New(codeConflict, r.Pos, path, "writable root %s %s the protected path %s", r.Path, how, q.Path).WithRelated(q.Pos, "protected here"))
-			break
 		}
+	})
+	for _, r := range s.WritableRoots.Items {
+		i, bad := guarded.Conflict(r.Path)
+		if !bad {
+			continue
+		}
+		q := s.ProtectedPaths.Items[i]
+		how, _ := fspath.Conflicts(r.Path, q.Path)
+		// The finding is at the root, in whichever document it stands.
+		path := c.indexed(r.Pos, effective.Loosening{Field: "sandbox.writableRoots"})
+		c.fail(p, diag.New(codeConflict, r.Pos, path, "writable root %s %s the protected path %s", r.Path, how, q.Path).WithRelated(q.Pos, "protected here"))
 	}
 }
 

@@ -349,6 +349,111 @@ func Conflicts(root, protected Path) (how string, bad bool) {
 	return "", false
 }
 
+// Guarded is a set of protected paths, made once to compare many writable roots with. What Conflicts says about a pair, Guarded says about the set, at a cost that
+// does not grow with it.
+type Guarded struct {
+	absolute, home guard
+}
+
+// guard is a directory of a Guarded: the paths that have it as their literal beginning.
+type guard struct {
+	below map[string]*guard
+	// first is the first path at or below here, exact the first that is here; both count from 1.
+	first, exact int
+	// tails are the paths whose next segment is a pattern.
+	tails []tail
+}
+
+type tail struct {
+	segs  []string
+	index int
+}
+
+// Guard makes the set. Paths relative to the workspace are left out, as they are not compared.
+func Guard(protected iter.Seq[Path]) *Guarded {
+	g := &Guarded{}
+	n := 0
+	for p := range protected {
+		n++
+		if p.kind == Relative {
+			continue
+		}
+		f := fold(p)
+		at := &g.absolute
+		if f.kind == Home {
+			at = &g.home
+		}
+		segs := f.segs
+		for len(segs) > 0 && !strings.ContainsAny(segs[0], globChars) {
+			at.first = first(at.first, n)
+			next := at.below[segs[0]]
+			if next == nil {
+				if at.below == nil {
+					at.below = map[string]*guard{}
+				}
+				next = &guard{}
+				at.below[segs[0]] = next
+			}
+			at, segs = next, segs[1:]
+		}
+		at.first = first(at.first, n)
+		if len(segs) == 0 {
+			at.exact = first(at.exact, n)
+			continue
+		}
+		at.tails = append(at.tails, tail{segs, n})
+	}
+	return g
+}
+
+// first is the smaller of two numbers from 1, where 0 is none.
+func first(a, b int) int {
+	if a == 0 || b == 0 {
+		return a + b
+	}
+	return min(a, b)
+}
+
+// Conflict returns the number, from 0 and in the order they were given, of the first protected path that a writable root is over, at or under.
+func (g *Guarded) Conflict(root Path) (index int, ok bool) {
+	if root.kind == Relative {
+		return 0, false
+	}
+	f := fold(root)
+	if f.kind == Absolute {
+		n := g.absolute.conflict(f.segs, true)
+		return n - 1, n > 0
+	}
+	n := g.home.conflict(f.segs, true)
+	for _, home := range [][]string{{"users", anyUser}, {"home", anyUser}, {"root"}} {
+		n = first(n, g.absolute.conflict(slices.Concat(home, f.segs), false))
+	}
+	return n - 1, n > 0
+}
+
+// conflict returns the first path that conflicts, from 1. Without literals only paths with a pattern count.
+func (g *guard) conflict(segs []string, literals bool) int {
+	found := 0
+	for {
+		for _, t := range g.tails {
+			if _, bad := overlap(segs, t.segs); bad {
+				found = first(found, t.index)
+				break
+			}
+		}
+		if literals {
+			if len(segs) == 0 {
+				return first(found, g.first)
+			}
+			found = first(found, g.exact)
+		}
+		if len(segs) == 0 || g.below[segs[0]] == nil {
+			return found
+		}
+		g, segs = g.below[segs[0]], segs[1:]
+	}
+}
+
 // anyUser stands for the name of a user. No path has it: a blank at the end is refused or folded away.
 const anyUser = " "
 

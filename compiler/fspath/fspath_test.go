@@ -417,6 +417,53 @@ func TestConfigDir(t *testing.T) {
 	}
 }
 
+// TestGuarded holds that a set of protected paths answers as its members do one by one: the first in order that conflicts.
+func TestGuarded(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	words := []string{"a", "b", "A", "users", "home", "root", "private", "var", "*", "?", "**", "a*", "{a,b}", "[ab]", "bob"}
+	path := func(globs bool) string {
+		head := []string{"/", "~/", "/home/bob/", "/Users/bob/", "/root/", "/private/var/", "/home/*/"}[rng.IntN(7)]
+		if !globs {
+			head = strings.ReplaceAll(head, "*", "eve")
+		}
+		n := rng.IntN(4)
+		segs := make([]string, 0, n)
+		for len(segs) < n {
+			if w := words[rng.IntN(len(words))]; globs || !strings.ContainsAny(w, globChars) {
+				segs = append(segs, w)
+			}
+		}
+		return head + strings.Join(segs, "/")
+	}
+	conflicts := 0
+	for range 3000 {
+		var protected []Path
+		for range 1 + rng.IntN(6) {
+			if p, problem := ParseProtected(path(true)); problem == nil {
+				protected = append(protected, p)
+			}
+		}
+		g := Guard(slices.Values(protected))
+		for range 6 {
+			root, problem := ParseQuery(path(false))
+			if problem != nil {
+				continue
+			}
+			want := slices.IndexFunc(protected, func(p Path) bool { _, bad := Conflicts(root, p); return bad })
+			got, ok := g.Conflict(root)
+			if ok != (want >= 0) || ok && got != want {
+				t.Fatalf("%s in %v: %d %v, want %d", root, protected, got, ok, want)
+			}
+			if ok {
+				conflicts++
+			}
+		}
+	}
+	if conflicts < 1000 {
+		t.Errorf("only %d conflicts", conflicts)
+	}
+}
+
 func TestParents(t *testing.T) {
 	for in, want := range map[string]string{"/a/b/c": "/a/b /a /", "/a": "/", "/": "", "~/a/b": "~/a ~", "~": "", "a/*/c": "a/* a", "a": ""} {
 		p, problem := ParseQuery(in)

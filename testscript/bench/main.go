@@ -196,6 +196,19 @@ func measure(sizes string, runs int) ([]row, error) {
 			add("P12", "verify of that release, yardstick sha256sum -c", "ms", ms(a.cpu), ms(b.cpu), 1.5)
 		}
 	}
+	for _, shape := range gen.Shapes {
+		var used [2]run
+		for i, n := range [2]int{shape.Size / 10, shape.Size} {
+			repo := filepath.Join(dir, shape.Name+"-"+strconv.Itoa(n))
+			if err := gen.WriteShape(repo, shape.Name, n); err != nil {
+				return nil, err
+			}
+			if used[i], _, err = pair(1, []string{halo, "lint", repo}, nil); err != nil {
+				return nil, err
+			}
+		}
+		add("P6", fmt.Sprintf("lint of %d %s against a tenth of them", shape.Size, shape.Name), "x", ms(used[1].cpu)/ms(used[0].cpu), 10, 1.07)
+	}
 	if len(ns) == 2 {
 		lo, hi := lint[ns[0]], lint[ns[1]]
 		add("P6", "growth of lint CPU, yardstick growth of documents", "x", ms(hi.cpu)/ms(lo.cpu), float64(ns[1])/float64(ns[0]), 1.07)

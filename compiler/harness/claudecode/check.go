@@ -448,6 +448,15 @@ func (c *checker) locks() {
 	}
 }
 
+// setOf is a list as a set, for lists that are looked into once for each of many entries.
+func setOf(l []string) map[string]bool {
+	out := make(map[string]bool, len(l))
+	for _, s := range l {
+		out[s] = true
+	}
+	return out
+}
+
 // hosts compares the host lists with what the policy decides.
 func (c *checker) hosts() {
 	p, v := c.Policy, c.Version
@@ -471,9 +480,9 @@ func (c *checker) hosts() {
 	if got := c.list(network + "deniedDomains"); shell && !v.Less(hasDenied) && !slices.Equal(got, wantDenied) {
 		c.bad("/sandbox/network/deniedDomains", "is not the list of denied hosts: "+difference(got, wantDenied))
 	}
-	deny, allow := c.list("permissions.deny"), c.list("permissions.allow")
+	deny, allow := setOf(c.list("permissions.deny")), c.list("permissions.allow")
 	for _, h := range wantDenied {
-		if !slices.Contains(deny, "WebFetch(domain:"+h+")") {
+		if !deny["WebFetch(domain:"+h+")"] {
 			c.bad("/permissions/deny", "has no rule that keeps the fetch tool from "+h)
 		}
 	}
@@ -490,7 +499,7 @@ func (c *checker) hosts() {
 			c.bad("/permissions/allow", "has "+s+", which opens hosts that the policy does not allow")
 		}
 	}
-	if len(wantAllowed) == 0 && !slices.Contains(deny, "WebFetch") {
+	if len(wantAllowed) == 0 && !deny["WebFetch"] {
 		c.bad("/permissions/deny", "has no WebFetch although no host is allowed")
 	}
 }
@@ -498,13 +507,14 @@ func (c *checker) hosts() {
 // difference says how two sorted lists differ.
 func difference(got, want []string) string {
 	var parts []string
+	has, wanted := setOf(got), setOf(want)
 	for _, s := range want {
-		if !slices.Contains(got, s) {
+		if !has[s] {
 			parts = append(parts, "lacks "+s)
 		}
 	}
 	for _, s := range got {
-		if !slices.Contains(want, s) {
+		if !wanted[s] {
 			parts = append(parts, "adds "+s)
 		}
 	}
@@ -540,31 +550,31 @@ func (c *checker) paths() {
 	if got := c.list(files + "allowWrite"); shell && !slices.Equal(got, slices.Compact(roots)) {
 		c.bad("/sandbox/filesystem/allowWrite", "is not the list of writable roots: "+difference(got, roots))
 	}
-	deny := c.list("permissions.deny")
-	read, write := c.list(files+"denyRead"), c.list(files+"denyWrite")
+	deny := setOf(c.list("permissions.deny"))
+	read, write := setOf(c.list(files+"denyRead")), setOf(c.list(files+"denyWrite"))
 	for _, item := range p.Sandbox.ProtectedPaths.Items {
 		if item.Path.Kind() == fspath.Absolute && c.OS == "windows" {
 			continue
 		}
 		rules, dirs := pathRules(item.Path, c.OS)
 		for _, s := range rules {
-			if !slices.Contains(deny, s) {
+			if !deny[s] {
 				c.bad("/permissions/deny", "has no "+s+" for the protected path "+item.Path.String())
 			}
 		}
 		for _, d := range dirs {
-			if shell && (!slices.Contains(read, d) || !slices.Contains(write, d)) {
+			if shell && (!read[d] || !write[d]) {
 				c.bad("/sandbox/filesystem", "does not deny reading and writing of the protected path "+d)
 			}
 		}
 	}
 	if p.Sandboxed() && p.Mode() == policy.ModeReadOnly {
 		for _, tool := range readOnlyTools {
-			if !slices.Contains(deny, tool) {
+			if !deny[tool] {
 				c.bad("/permissions/deny", "has no "+tool+" although the sandbox is read-only")
 			}
 		}
-		if shell && !slices.Contains(write, ".") {
+		if shell && !write["."] {
 			c.bad("/sandbox/filesystem/denyWrite", "does not hold the session folder although the sandbox is read-only")
 		}
 	}
@@ -594,14 +604,14 @@ func (c *checker) rules() {
 		}
 	}
 	p := &c.Policy.Permissions
-	deny, ask := c.list("permissions.deny"), c.list("permissions.ask")
+	deny, ask := setOf(c.list("permissions.deny")), setOf(c.list("permissions.ask"))
 	for _, s := range p.Deny.Items {
-		if x := restrictRule(s.V); x.reason == "" && !slices.Contains(deny, x.text) {
+		if x := restrictRule(s.V); x.reason == "" && !deny[x.text] {
 			c.bad("/permissions/deny", "has no "+x.text+", which the policy denies")
 		}
 	}
 	for _, s := range p.Ask.Items {
-		if x := restrictRule(s.V); x.reason == "" && !slices.Contains(ask, x.text) {
+		if x := restrictRule(s.V); x.reason == "" && !ask[x.text] {
 			c.bad("/permissions/ask", "has no "+x.text+", which the policy wants asked")
 		}
 	}

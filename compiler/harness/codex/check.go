@@ -499,7 +499,7 @@ func (c *checker) paths() {
 	if !p.Sandboxed() {
 		return
 	}
-	read := textsOf(lookup(c.req, "permissions", "filesystem", "deny_read"))
+	read := setOf(textsOf(lookup(c.req, "permissions", "filesystem", "deny_read")))
 	for _, item := range p.Sandbox.ProtectedPaths.Items {
 		path := item.Path
 		if rootGlob(path) || path.Kind() == fspath.Absolute && c.OS == "windows" {
@@ -515,7 +515,7 @@ func (c *checker) paths() {
 			case !c.Version.Less(hasProfiles) && rooms[s] != "deny":
 				c.bad(at, "does not deny "+s+" for the protected path "+path.String())
 			}
-			if !c.Version.Less(hasDenyRead) && !slices.Contains(read, s) {
+			if !c.Version.Less(hasDenyRead) && !read[s] {
 				c.bad("/permissions/filesystem/deny_read", "has no "+s+" for the protected path "+path.String())
 			}
 		}
@@ -600,7 +600,8 @@ func (c *checker) hosts() {
 	if !slices.Equal(denied, wantDenied) {
 		c.bad("/experimental_network", "is not the list of denied hosts: "+difference(denied, wantDenied))
 	}
-	wantAllowed := slices.DeleteFunc(hosts(p.Hosts.Allowed()), func(h string) bool { return slices.Contains(wantDenied, h) })
+	isDenied := setOf(wantDenied)
+	wantAllowed := slices.DeleteFunc(hosts(p.Hosts.Allowed()), func(h string) bool { return isDenied[h] })
 	if !slices.Equal(allowed, wantAllowed) {
 		c.bad("/experimental_network", "is not the list of allowed hosts: "+difference(allowed, wantAllowed))
 	}
@@ -617,16 +618,26 @@ func (c *checker) hosts() {
 	}
 }
 
+// setOf is a list as a set, for lists that are looked into once for each of many entries.
+func setOf(l []string) map[string]bool {
+	out := make(map[string]bool, len(l))
+	for _, s := range l {
+		out[s] = true
+	}
+	return out
+}
+
 // difference says how two sorted lists differ.
 func difference(got, want []string) string {
 	var parts []string
+	has, wanted := setOf(got), setOf(want)
 	for _, s := range want {
-		if !slices.Contains(got, s) {
+		if !has[s] {
 			parts = append(parts, "lacks "+s)
 		}
 	}
 	for _, s := range got {
-		if !slices.Contains(want, s) {
+		if !wanted[s] {
 			parts = append(parts, "adds "+s)
 		}
 	}

@@ -346,7 +346,8 @@ func (r *renderer) egress() {
 	open, _ := p.Hosts.Default()
 	denied := hosts(p.Hosts.Denied())
 	// A name in both lists is denied; written once, it cannot be read the other way.
-	allowed := slices.DeleteFunc(hosts(p.Hosts.Allowed()), func(h string) bool { return slices.Contains(denied, h) })
+	isDenied := setOf(denied)
+	allowed := slices.DeleteFunc(hosts(p.Hosts.Allowed()), func(h string) bool { return isDenied[h] })
 	field := egressField(&p.Egress)
 	r.standing(harness.Egress, field, r.newer())
 	if r.Version.Less(hasNetwork) {
