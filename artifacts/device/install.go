@@ -110,6 +110,9 @@ func (d Device) nothingThere(o InstallOptions, target *artifacts.Target, files [
 	return i, nil
 }
 
+// administrators are the owners that files of a release may have, on any system.
+var administrators = []string{"", rootOwner, "root:wheel", "SYSTEM", "Administrators"}
+
 // contents reads the files of a target from the release, in the order of their destinations, and holds each to the directories of its harness.
 func (d Device) contents(v *artifacts.Verified, target *artifacts.Target) ([]Installed, map[string][]byte, error) {
 	files := make([]Installed, 0, len(target.Files))
@@ -121,7 +124,7 @@ func (d Device) contents(v *artifacts.Verified, target *artifacts.Target) ([]Ins
 		if want := "targets/" + target.ID + "/" + target.OS + "/" + f.Harness + "/" + artifacts.RootPath(f.Dest); f.Path != want {
 			return nil, nil, refuse(CodeDest, f.Dest, "the release has it at %s, not at %s", f.Path, want)
 		}
-		if f.Owner != "" && f.Owner != rootOwner && f.Owner != "root:wheel" {
+		if !slices.Contains(administrators, f.Owner) {
 			return nil, nil, refuse(CodeDest, f.Dest, "owner %q is not the administrator", f.Owner)
 		}
 		data, err := v.ReadFile(f.Path)
@@ -129,7 +132,8 @@ func (d Device) contents(v *artifacts.Verified, target *artifacts.Target) ([]Ins
 			return nil, nil, err
 		}
 		in := Installed{Dest: f.Dest, Harness: f.Harness, Owner: f.Owner, Mode: f.Mode, SHA256: digest(data), Size: int64(len(data))}
-		if !canOwn() {
+		if !canOwn() || d.OS == "windows" {
+			// On Windows a file gets the access list of its directory.
 			in.Owner = ""
 		}
 		if mode := in.mode(); mode&0o022 != 0 || mode&0o111 != 0 || mode&0o444 != 0o444 {
