@@ -44,12 +44,11 @@ type Check struct {
 // Level says how far it is known that a harness is held.
 type Level string
 
-// The levels, each includes the ones before: the files are in place; no other source that can be seen outranks them; a probe of the program saw them hold.
+// The levels, each includes the ones before: the files are in place; no other source that can be seen outranks them.
 const (
 	NotPresent Level = "none"
 	Present    Level = "present"
 	Selected   Level = "selected"
-	Proven     Level = "proven"
 )
 
 // Posture is what is known of one harness.
@@ -698,7 +697,7 @@ func (x *doctor) assignments(where string, env map[string]string) {
 }
 
 // order is the order of the parts in the report.
-var order = []string{"release", "files", "sources", "posture", "probe", "homes", "environment", "credentials"}
+var order = []string{"release", "files", "sources", "posture", "homes", "environment", "credentials"}
 
 func (x *doctor) conclude() {
 	part := func(c Check) int {
