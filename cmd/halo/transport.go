@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,10 +44,11 @@ func (p *program) releasePushCommand() *cli.Command {
 	return &cli.Command{
 		Name: "push", Usage: "put a signed release into an OCI registry", ArgsUsage: "RELEASE oci://HOST/REPOSITORY:TAG",
 		Description: "The same release has the same digest in every registry. Blobs go first and tags last: a push that stops halfway moves no tag, and the next one sends\n" +
-			"only what is missing. Credentials come from the docker configuration (DOCKER_CONFIG, else ~/.docker). The release must be whole and signed.",
-		Flags: append([]cli.Flag{
+			"only what is missing. Credentials come from the docker configuration (DOCKER_CONFIG, else ~/.docker). The release must be whole and signed;\n" +
+			"with --key or --trust it is verified first.",
+		Flags: slices.Concat([]cli.Flag{
 			&cli.StringSliceFlag{Name: "tag", Usage: "a further `TAG` that is to name the release, such as that of a ring; may be repeated"},
-		}, transportFlags()...),
+		}, trustFlags(), transportFlags()),
 		Action: p.releasePush,
 	}
 }
@@ -56,10 +58,10 @@ func (p *program) releasePullCommand() *cli.Command {
 		Name: "pull", Usage: "get a release from an OCI registry, verified", ArgsUsage: "oci://HOST/REPOSITORY:TAG",
 		Description: "Verifies the release as halo release verify does before the first file of --out is written; it is written whole or not at all. An existing --out must be\n" +
 			"a halo release. Exit status 1 when the release does not verify.",
-		Flags: append(append([]cli.Flag{
+		Flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "out", Usage: "the release `DIR` to write"},
 			&cli.StringFlag{Name: "state", Usage: "a state `FILE` that makes pulling forward-only; updated on success"},
-		}, trustFlags()...), transportFlags()...),
+		}, trustFlags(), transportFlags()),
 		Action: p.releasePull,
 	}
 }
@@ -119,6 +121,11 @@ func (p *program) releasePush(c *cli.Context) error {
 		return rejected(err)
 	}
 	defer fsys.Close()
+	if c.IsSet("key") || c.IsSet("trust") {
+		if _, err := p.openRelease(c, fsys, string(filepath.Separator)); err != nil {
+			return err
+		}
+	}
 	ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
 	defer cancel()
 	pushed, err := oci.Push(ctx, fsys, to, c.StringSlice("tag"), p.registry(c))
