@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -493,23 +494,31 @@ func (s *spotJSON) String() string {
 	return fmt.Sprintf("%s (%s:%d:%d)", s.Path, s.File, s.Line, s.Column)
 }
 
+// shown quotes a text that would do something to a terminal.
+func shown(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
 func (d *documents) printDecision(w io.Writer, policy *openshell.Policy, q *openshell.Request, got *openshell.Decision) error {
 	out := d.decision(policy, q, got, nil)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s to %s:%d", strings.ToUpper(out.Decision), q.Binary, q.Host, q.Port)
+	fmt.Fprintf(&b, "%s %s to %s:%d", strings.ToUpper(out.Decision), shown(q.Binary), shown(q.Host), q.Port)
 	if q.Method != "" {
-		fmt.Fprintf(&b, " %s %s", q.Method, q.Path)
+		fmt.Fprintf(&b, " %s %s", q.Method, shown(q.Path))
 	}
 	b.WriteByte('\n')
 	if out.Endpoint != nil {
-		fmt.Fprintf(&b, "policy  %s\nmatch   %s\n", got.Policy, out.Endpoint)
+		fmt.Fprintf(&b, "policy  %s\nmatch   %s\n", shown(got.Policy), shown(out.Endpoint.String()))
 	}
 	fmt.Fprintf(&b, "reason  %s", out.Reason)
 	if out.Detail != "" {
-		fmt.Fprintf(&b, ": %s", out.Detail)
+		fmt.Fprintf(&b, ": %s", shown(out.Detail))
 	}
 	if out.By != nil && (out.Endpoint == nil || out.By.Path != out.Endpoint.Path) {
-		fmt.Fprintf(&b, ": %s", out.By)
+		fmt.Fprintf(&b, ": %s", shown(out.By.String()))
 	}
 	b.WriteByte('\n')
 	_, err := io.WriteString(w, b.String())

@@ -13,7 +13,7 @@ type target struct {
 	host   string
 	port   int // -1 when not written, or the scheme's own
 	zero   bool
-	extra  bool // there is a user, path, query or fragment
+	extra  bool // there is a user, path, query or fragment, or a line break or tab inside, which the URL standard drops
 }
 
 // webPorts are the schemes that the WHATWG URL standard treats specially, with their own ports.
@@ -42,6 +42,7 @@ var (
 func parseTarget(s string) (target, error) {
 	t := target{port: -1}
 	s = strings.Trim(s, " \t\r\n\f\v\x00")
+	whole := s
 	s = strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(s)
 	scheme, rest, ok := strings.Cut(s, ":")
 	if !ok || scheme == "" || strings.Trim(scheme, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.") != "" || !isAlpha(scheme[0]) {
@@ -60,7 +61,7 @@ func parseTarget(s string) (target, error) {
 		end = len(rest)
 	}
 	authority := rest[:end]
-	t.extra = end < len(rest) && rest[end:] != "/"
+	t.extra = end < len(rest) && rest[end:] != "/" || len(s) < len(whole)
 	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
 		authority, t.extra = authority[i+1:], true
 	}
