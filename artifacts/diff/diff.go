@@ -285,17 +285,19 @@ func (c *comparison) pair(old, new *target, status string) (*Group, error) {
 		looser, tighter = slices.Concat(looserFindings(old, new), undecided(old, new)), looserFindings(new, old)
 		g.Changed = changes(old, new, slices.Concat(looser, tighter))
 	}
-	for _, t := range []*target{old, new} {
-		if t.policy != nil && t.policy.Bad {
-			looser = append(looser, finding{field: "errors", undecided: true, witness: fmt.Sprintf("policy of %s: known -> not known, because of errors", t.id)})
-			break
+	bad := slices.IndexFunc([]*target{old, new}, func(t *target) bool { return t.policy != nil && t.policy.Bad })
+	if bad >= 0 {
+		// Nothing is rendered of a policy with errors, so files and gaps say nothing.
+		id := []*target{old, new}[bad].id
+		looser = append(looser, finding{field: "errors", undecided: true, witness: fmt.Sprintf("policy of %s: known -> not known, because of errors", id)})
+		g.Files, g.Gaps = []FileChange{}, GapChanges{[]Gap{}, []Gap{}}
+	} else {
+		if err := c.files(g, old, new, &looser, &tighter); err != nil {
+			return nil, err
 		}
-	}
-	if err := c.files(g, old, new, &looser, &tighter); err != nil {
-		return nil, err
+		g.Gaps = GapChanges{missingGaps(new.content, old.content, false), missingGaps(old.content, new.content, true)}
 	}
 	g.Looser, g.Tighter = c.differences(looser, false), c.differences(tighter, true)
-	g.Gaps = GapChanges{missingGaps(new.content, old.content, false), missingGaps(old.content, new.content, true)}
 	switch {
 	case len(g.Looser) > 0:
 		g.Verdict = Looser

@@ -25,9 +25,14 @@ func (c *comparison) files(g *Group, old, new *target, looser, tighter *[]findin
 	}
 	managed, still := old.content.harnesses, new.content.harnesses
 	unknown := func(f *file, what, from, to string) {
-		if c.partial {
-			*looser = append(*looser, finding{field: "files", entry: f.dest, undecided: true, witness: fmt.Sprintf("%s of %s on %s%s: %s -> %s", f.dest, f.harness, f.os, what, from, to)})
+		if !c.partial {
+			return
 		}
+		at := f.dest + " of " + f.harness
+		if f.os != "" {
+			at += " on " + f.os
+		}
+		*looser = append(*looser, finding{field: "files", entry: f.dest, undecided: true, witness: fmt.Sprintf("%s%s: %s -> %s", at, what, from, to)})
 	}
 	for i := range new.content.files {
 		f := &new.content.files[i]

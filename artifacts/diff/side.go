@@ -2,6 +2,7 @@ package diff
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -178,12 +179,19 @@ func (s *Side) planned(p *compiler.Plan) *content {
 	if p.Sandbox != nil && p.Sandbox.Config != nil {
 		c.files = append(c.files, file{harness: defenseclaw, dest: "config.yaml", data: pack.PrintConfig(p.Sandbox.Config)})
 		c.harnesses[defenseclaw] = true
+		used := cmp.Or(p.Sandbox.Config.Admin.RequiredPack, p.Sandbox.Config.Pack)
 		for _, x := range p.Sandbox.Packs {
 			s.packs[x.Name] = x.Digest
+			if x.Name == used {
+				c.files = append(c.files, file{harness: defenseclaw, dest: packPath(x.Name), data: x.Data})
+			}
 		}
 	}
 	return c
 }
+
+// packPath is the place of a pack in a release.
+func packPath(name string) string { return "packs/" + name + "/" + pack.FileName }
 
 // What reads the files of a sandbox, beside the harnesses.
 const defenseclaw = "defenseclaw"
@@ -254,10 +262,11 @@ func release(name string, fsys artifacts.FS, m *artifacts.Manifest, digest strin
 				return nil, fmt.Errorf("egress of %s: %w", t.ID, err)
 			}
 			out = &target{side: s, id: t.ID, ring: t.Ring, units: t.Units, hosts: hosts, pins: pins[t.Ring], content: &content{harnesses: map[string]bool{}}}
-			// A release lists what a ring lacks once, for the ring.
 			out.content.lacks = gaps[t.ID]
 			if t.ID != t.Ring {
-				out.content.lacks = slices.Concat(gaps[t.ID], gaps[t.Ring])
+				// A release lists what the harnesses of a ring lack once, for the ring; what a sandbox lacks it lists for each target.
+				ring := slices.DeleteFunc(slices.Clone(gaps[t.Ring]), func(l lack) bool { return l.harness == "" })
+				out.content.lacks = slices.Concat(gaps[t.ID], ring)
 			}
 			s.add(out)
 		}
@@ -279,6 +288,9 @@ func release(name string, fsys artifacts.FS, m *artifacts.Manifest, digest strin
 		}
 		t.content.files = append(t.content.files, f)
 		t.content.harnesses[f.harness] = true
+		if listed, ok := m.File(packPath(x.Pack)); ok && x.PackDigest != "" {
+			t.content.files = append(t.content.files, file{harness: defenseclaw, dest: listed.Path, sum: listed.SHA256, from: fsys, path: listed.Path})
+		}
 	}
 	for _, p := range m.Packs {
 		s.packs[p.Name] = p.Digest
