@@ -250,3 +250,23 @@ func TestReadWorkspace(t *testing.T) {
 		}
 	}
 }
+
+// TestBraces holds that no pattern of braces costs more than its bounds.
+func TestBraces(t *testing.T) {
+	for _, row := range []struct {
+		pattern string
+		want    error
+	}{
+		{"/{a,b}/{c,d}", nil},
+		{"/" + strings.Repeat("{a}", 64), nil},
+		{"/" + strings.Repeat("{a}", 65), errAlternatives},
+		{"/" + strings.Repeat("{", 100_000) + strings.Repeat("}", 100_000), errLong},
+		{"/" + strings.Repeat("{a,b}", 6), nil},
+		{"/" + strings.Repeat("{a,b}", 7), errAlternatives},
+		{"/" + strings.Repeat("{a,b}", 60) + "{,}", errAlternatives},
+	} {
+		if _, err := compileGlob(row.pattern, '/'); err != row.want {
+			t.Errorf("%.40s: %v, want %v", row.pattern, err, row.want)
+		}
+	}
+}

@@ -67,6 +67,8 @@ func FuzzDecide(f *testing.F) {
 	f.Add("*.example.com", "/usr/bin/**", "/a/**", "b.example.com", "/usr/bin/git", "/a/b?x=1", true)
 	f.Add("a.**.b", "/x*{a,b}", "/[!a]*", "a.b", "/xa", "/%61/../b;c", false)
 	f.Add("**", "**", "/**/**", "", "", "", false)
+	f.Add("**", "**", "/*"+strings.Repeat("{", 3000)+strings.Repeat("}", 3000), "a", "/", "/", true)
+	f.Add("**", "**", strings.Repeat("{a,b}", 60)+"{,}", "a", "/", "/", true)
 	f.Add("*.[x", "/*\\", "/{a,{b,c}}", "a", "/", "//", true)
 	f.Fuzz(func(t *testing.T, host, binary, pattern, askHost, askBinary, path string, enforce bool) {
 		e := Endpoint{Host: host, Port: 443, Protocol: "rest", Rules: []L7Rule{{Method: "GET", Path: pattern}}}

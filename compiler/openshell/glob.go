@@ -54,7 +54,7 @@ const (
 
 type runeRange struct{ lo, hi rune }
 
-// maxAlternatives bounds how many patterns braces may stand for.
+// maxAlternatives bounds the braces of a pattern and how many patterns they may stand for.
 const maxAlternatives = 64
 
 // maxPattern bounds a pattern: no path longer than 4096 bytes reaches a rule, so that nobody needs a longer one, and the work of comparing patterns grows with it.
@@ -78,7 +78,8 @@ func compileGlob(pattern string, sep byte) (*glob, error) {
 	case strings.Count(pattern, "{") > maxAlternatives:
 		return nil, errAlternatives
 	}
-	expanded, err := expandBraces(pattern)
+	steps := maxAlternatives * maxAlternatives
+	expanded, err := expandBraces(pattern, &steps)
 	if err != nil {
 		return nil, err
 	}
@@ -92,8 +93,9 @@ func compileGlob(pattern string, sep byte) (*glob, error) {
 	return g, nil
 }
 
-// expandBraces writes {a,b} out. Escapes and classes are left alone; empty alternatives are dropped, as globset does by default.
-func expandBraces(s string) ([]string, error) {
+// expandBraces writes {a,b} out. Escapes and classes are left alone; empty alternatives are dropped, as globset does by default. steps is how many more groups may be written
+// out: groups that yield nothing would otherwise be tried without end.
+func expandBraces(s string, steps *int) ([]string, error) {
 	open := -1
 	depth := 0
 	var cuts []int
@@ -131,7 +133,10 @@ func expandBraces(s string) ([]string, error) {
 				if arm == "" && len(cuts) > 2 {
 					continue
 				}
-				more, err := expandBraces(s[:open] + arm + s[i+1:])
+				if *steps--; *steps < 0 {
+					return nil, errAlternatives
+				}
+				more, err := expandBraces(s[:open]+arm+s[i+1:], steps)
 				if err != nil {
 					return nil, err
 				}
