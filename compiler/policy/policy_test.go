@@ -380,7 +380,6 @@ func TestQuestion(t *testing.T) {
 		{strings.Replace(tests, "PolicyTest", "'PolicyTest'", 1), nil, true, true},
 		{"{apiVersion: halos.dev/v1, kind: PolicyTest, name: x, tests: []}", nil, true, true},
 		{tests + "---\n" + strings.Replace(profile, "kind", "\"\\x6bind\"", 1), nil, true, true},
-		{tests + "---\r" + strings.ReplaceAll(profile, "\n", "\r"), nil, true, true},
 		{tests + "---\napiVersion: halos.dev/v1\n? kind\n: Profile\nname: y\n", nil, true, true},
 		{tests + "---\napiVersion: halos.dev/v1\nkind:  Profile\nname: y\n", nil, true, true},
 		{tests + "---\napiVersion: halos.dev/v1\nkind:\tProfile\nname: y\n", nil, true, true},

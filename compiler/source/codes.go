@@ -12,7 +12,7 @@ var (
 	codeFileName = &diag.Code{ID: "HALO1004", Title: "file name is not UTF-8", Since: "0.1.0",
 		Text: "File names appear in diagnostics and in the release and must be readable text. Rename the file."}
 	codeEncoding = &diag.Code{ID: "HALO1005", Title: "not UTF-8 text", Since: "0.1.0",
-		Text: "Policy files are UTF-8 without NUL characters. A byte order mark is accepted. PowerShell 5.1 writes UTF-16 by default: save the file as UTF-8."}
+		Text: "Policy files are UTF-8 without control characters and without line breaks that only YAML sees (U+0085, U+2028, U+2029, a carriage return alone): behind one, what reads as a comment would be policy. A byte order mark is accepted, and so are Windows line endings. PowerShell 5.1 writes UTF-16 by default: save the file as UTF-8."}
 	codeSyntax = &diag.Code{ID: "HALO1006", Title: "not valid YAML", Since: "0.1.0",
 		Text:   "The YAML parser cannot read the file. The line is where the parser gave up; the cause is often the line before (an open quote or bracket, a tab, wrong indentation).",
 		Before: "allowedDomains: [github.com", After: "allowedDomains: [github.com]"}

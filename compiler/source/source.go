@@ -404,9 +404,10 @@ func appendRoot(docs []*Node, n *Node) []*Node {
 	return append(docs, root)
 }
 
-// badByte finds the first character that no YAML text may hold: invalid UTF-8, NUL, other control characters, a byte order mark inside the text.
+// badByte finds the first character that no policy text may hold: invalid UTF-8, NUL, other control characters, a byte order mark inside the text, and line breaks
+// that YAML 1.1 knows and people do not see, so that what reads as a comment would be policy.
 func badByte(text []byte) (line, col int, what string) {
-	if utf8.Valid(text) && !bytes.ContainsFunc(text, control) {
+	if utf8.Valid(text) && !bytes.ContainsFunc(text, control) && !loneCR(text) {
 		return 0, 0, ""
 	}
 	line, col = 1, 1
@@ -417,6 +418,8 @@ func badByte(text []byte) (line, col int, what string) {
 			return line, col, "bytes that are not UTF-8"
 		case r == 0:
 			return line, col, "a NUL character"
+		case hiddenBreak(r), r == '\r' && loneCR(text[:min(2, len(text))]):
+			return line, col, fmt.Sprintf("the character %U, which ends a line for YAML and not for a reader", r)
 		case control(r):
 			return line, col, fmt.Sprintf("the control character %U", r)
 		case r == '\n':
@@ -429,9 +432,26 @@ func badByte(text []byte) (line, col int, what string) {
 	return 0, 0, ""
 }
 
-// control reports whether YAML forbids a character even in quotes (YAML 1.2.2, section 5.1, without the ones that the yaml package accepts).
+// control reports whether a character is refused even in quotes: those that YAML forbids (YAML 1.2.2, section 5.1) and hidden line breaks.
 func control(r rune) bool {
-	return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r >= 0x7f && r < 0xa0 && r != 0x85 || r == 0xfeff || r == 0xfffe || r == 0xffff
+	return r < ' ' && r != '\t' && r != '\n' && r != '\r' || r >= 0x7f && r < 0xa0 || hiddenBreak(r) || r == 0xfeff || r == 0xfffe || r == 0xffff
+}
+
+// hiddenBreak reports whether a character is a line break of YAML 1.1 (section 5.4) that editors show as part of a line.
+func hiddenBreak(r rune) bool { return r == 0x85 || r == 0x2028 || r == 0x2029 }
+
+// loneCR reports whether a text has a carriage return that no line feed follows.
+func loneCR(text []byte) bool {
+	for {
+		i := bytes.IndexByte(text, '\r')
+		if i < 0 {
+			return false
+		}
+		if i+1 >= len(text) || text[i+1] != '\n' {
+			return true
+		}
+		text = text[i+2:]
+	}
 }
 
 // estimate is an upper bound on the nodes a text can decode to: each node but the first few is announced by an indicator or a line of its own. When the length
