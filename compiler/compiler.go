@@ -295,6 +295,7 @@ func (c *Compiled) report(plans []*Plan, diags *diag.List) {
 		}
 		c.require(p, diags)
 	}
+	at := places{}
 	for _, key := range slices.Sorted(maps.Keys(gaps)) {
 		g := gaps[key]
 		oss := slices.Sorted(maps.Keys(g.oss))
@@ -307,8 +308,28 @@ func (c *Compiled) report(plans []*Plan, diags *diag.List) {
 		if h := c.Repo.DocumentAt(d.Pos); h != nil {
 			d.Document = h.ID()
 		}
-		diags.Add(d.WithRelated(Place(g.of, g.gap.Field, g.gap.Entry), "%s", strings.TrimSpace(g.gap.Field+" "+g.gap.Entry)))
+		diags.Add(d.WithRelated(at.place(g.of, g.gap.Field, g.gap.Entry), "%s", strings.TrimSpace(g.gap.Field+" "+g.gap.Entry)))
 	}
+}
+
+// places remembers where the entries of protected paths stand, since a policy may have a gap for every one of them.
+type places map[*effective.Policy]map[string]diag.Pos
+
+func (m places) place(p *effective.Policy, field, entry string) diag.Pos {
+	if field != "sandbox.protectedPaths" || entry == "" {
+		return Place(p, field, entry)
+	}
+	at := m[p]
+	if at == nil {
+		at = make(map[string]diag.Pos, len(p.Sandbox.ProtectedPaths.Items))
+		for _, f := range p.Sandbox.ProtectedPaths.Items {
+			if _, ok := at[f.Path.String()]; !ok {
+				at[f.Path.String()] = f.Pos
+			}
+		}
+		m[p] = at
+	}
+	return cmp.Or(at[entry], p.Sandbox.ProtectedPaths.Pos)
 }
 
 // version warns about a pin outside the versions that the tables know.
