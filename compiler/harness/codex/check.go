@@ -190,8 +190,8 @@ func check(t harness.Target, files []harness.File) []harness.Finding {
 			c.bad("", "is no file of this harness that halo writes")
 			continue
 		}
-		var doc map[string]any
-		if err := toml.Unmarshal(f.Content, &doc); err != nil {
+		doc, err := parse(f.Content)
+		if err != nil {
 			message := err.Error()
 			if d, ok := errors.AsType[*toml.DecodeError](err); ok {
 				line, column := d.Position()

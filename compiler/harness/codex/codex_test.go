@@ -685,3 +685,24 @@ func BenchmarkCheck(b *testing.B) {
 		check(at, files)
 	}
 }
+
+// TestParse holds that reading a long table in pieces answers as reading it whole does.
+func TestParse(t *testing.T) {
+	var long strings.Builder
+	long.WriteString("a = 1\n[t.\"x y\"]\n")
+	for i := range 5 * tableChunk {
+		fmt.Fprintf(&long, "\"h%d.acme.example\" = \"allow\"\n", i)
+	}
+	for _, tail := range []string{"", "[u]\nb = [1,\n[2]]\n", "[[v]]\nc = 1\n[[v]]\nc = 2\n", "\"h3.acme.example\" = \"deny\"\n", "[t]\nz = 1\n", "s = \"\"\"\n[x]\n\"\"\"\n", "[t.\"x y\"]\n", "= 1\n"} {
+		data := []byte(long.String() + tail)
+		var want map[string]any
+		wantErr := toml.Unmarshal(data, &want)
+		got, err := parse(data)
+		if (err == nil) != (wantErr == nil) || err == nil && !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %v, want %v", tail, err, wantErr)
+		}
+	}
+	if _, ok := parsePieces([]byte(long.String())); !ok {
+		t.Error("a long table is not read in pieces")
+	}
+}

@@ -40,8 +40,9 @@ type renderer struct {
 	// req is requirements.toml, conf config.toml.
 	req, conf object
 	// profile is the managed permission profile, rooms its filesystem table, denyRead what no profile at all may read.
-	profile, rooms object
-	denyRead       []string
+	profile  object
+	rooms    indexed
+	denyRead []string
 	// search is set when the hosted web search is switched off.
 	search bool
 
@@ -133,8 +134,8 @@ func (r *renderer) confine() {
 	if readOnly {
 		r.profile.set("extends", ":read-only")
 	}
-	if len(r.rooms) > 0 {
-		r.profile.set("filesystem", r.rooms)
+	if len(r.rooms.object) > 0 {
+		r.profile.set("filesystem", r.rooms.object)
 	}
 	r.permission(name, r.profile)
 }
@@ -193,7 +194,7 @@ func (r *renderer) protect() {
 		return
 	}
 	r.standing(harness.ProtectedPaths, field, r.newer())
-	var relative object
+	var relative indexed
 	for _, item := range items {
 		p := item.Path
 		spellings := protectedForms(p, r.OS)
@@ -225,10 +226,10 @@ func (r *renderer) protect() {
 			}
 		}
 	}
-	if len(relative) > 0 {
-		r.rooms.set(":workspace_roots", relative)
+	if len(relative.object) > 0 {
+		r.rooms.set(":workspace_roots", relative.object)
 	}
-	if slices.ContainsFunc(r.rooms, func(m member) bool { return strings.ContainsAny(m.key, "*?[") }) || len(relative) > 0 {
+	if slices.ContainsFunc(r.rooms.object, func(m member) bool { return strings.ContainsAny(m.key, "*?[") }) || len(relative.object) > 0 {
 		r.rooms.set("glob_scan_max_depth", int64(scanDepth))
 	}
 }

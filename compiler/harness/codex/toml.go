@@ -1,10 +1,13 @@
 package codex
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/pelletier/go-toml/v2"
 )
 
 // object is a TOML table. Values are string, bool, int64, float64, []string, []any, inline, []inline, object (a table of its own) and []object (an array
@@ -26,6 +29,25 @@ func (o *object) set(key string, value any) {
 		return
 	}
 	*o = append(*o, member{key, value})
+}
+
+// indexed is a table that takes many members.
+type indexed struct {
+	object
+	at map[string]int
+}
+
+// set sets a member, replacing one of the same key.
+func (t *indexed) set(key string, value any) {
+	if i, ok := t.at[key]; ok {
+		t.object[i].value = value
+		return
+	}
+	if t.at == nil {
+		t.at = map[string]int{}
+	}
+	t.at[key] = len(t.object)
+	t.object = append(t.object, member{key, value})
 }
 
 // file returns the bytes of a document: in every table the plain values first, then the tables, each sorted by key.
@@ -191,4 +213,68 @@ func tree(v any) (any, bool) {
 		return v, true
 	}
 	return nil, false
+}
+
+// tableChunk is how many lines of one table are parsed at a time.
+const tableChunk = 500
+
+// parse reads a TOML document. go-toml looks through the keys of a table for each of them, so a long table of single lines is read in pieces. Whatever is not plain
+// about it, a repeated key or a text over several lines, is left to one reading of the whole.
+func parse(data []byte) (doc map[string]any, err error) {
+	if len(data) > 64*tableChunk && !bytes.Contains(data, []byte(`"""`)) && !bytes.Contains(data, []byte("'''")) {
+		if doc, ok := parsePieces(data); ok {
+			return doc, nil
+		}
+	}
+	err = toml.Unmarshal(data, &doc)
+	return doc, err
+}
+
+func parsePieces(data []byte) (map[string]any, bool) {
+	main, header, lines := make([]byte, 0, len(data)), []byte(nil), 0
+	var pieces [][]byte
+	for line := range bytes.Lines(data) {
+		switch {
+		case line[0] == '[':
+			header, lines = line, 0
+		case len(header) > 0 && header[1] != '[':
+			if lines++; lines > tableChunk {
+				if lines%tableChunk == 1 {
+					pieces = append(pieces, bytes.Clone(header))
+				}
+				last := len(pieces) - 1
+				pieces[last] = append(pieces[last], line...)
+				continue
+			}
+		}
+		main = append(main, line...)
+	}
+	var doc map[string]any
+	if toml.Unmarshal(main, &doc) != nil {
+		return nil, false
+	}
+	for _, piece := range pieces {
+		var part map[string]any
+		if toml.Unmarshal(piece, &part) != nil || !unite(doc, part) {
+			return nil, false
+		}
+	}
+	return doc, true
+}
+
+// unite adds the members of part to doc and reports whether none was there before.
+func unite(doc, part map[string]any) bool {
+	for k, v := range part {
+		old, there := doc[k]
+		if !there {
+			doc[k] = v
+			continue
+		}
+		into, ok := old.(map[string]any)
+		from, table := v.(map[string]any)
+		if !ok || !table || !unite(into, from) {
+			return false
+		}
+	}
+	return true
 }
