@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 )
 
 // templates are the scripts; @NAME@ stands for what an export fills in.
@@ -74,7 +73,7 @@ func wrapped(data []byte) string {
 // written in base64.
 func psQuote(s string) string {
 	for i := range len(s) {
-		if s[i] < ' ' || s[i] >= utf8.RuneSelf {
+		if s[i] < ' ' || s[i] > '~' {
 			return "[Text.Encoding]::UTF8.GetString([Convert]::FromBase64String('" + base64.StdEncoding.EncodeToString([]byte(s)) + "'))"
 		}
 	}

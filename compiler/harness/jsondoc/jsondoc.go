@@ -237,6 +237,9 @@ func read(dec *json.Decoder, pointer string, repeated func(string)) (any, error)
 	switch tok {
 	case json.Delim('{'):
 		o := Object{}
+		// Short objects are searched, long ones remembered.
+		const short = 16
+		var seen map[string]bool
 		for dec.More() {
 			k, err := dec.Token()
 			if err != nil {
@@ -248,10 +251,22 @@ func read(dec *json.Decoder, pointer string, repeated func(string)) (any, error)
 			if err != nil {
 				return nil, err
 			}
-			if _, twice := o.Get(key); twice && repeated != nil {
+			twice := seen[key]
+			if seen == nil {
+				_, twice = o.Get(key)
+			}
+			if twice && repeated != nil {
 				repeated(at)
 			}
 			o.Add(key, v)
+			if len(o) == short {
+				seen = make(map[string]bool, 4*short)
+				for _, m := range o {
+					seen[m.Key] = true
+				}
+			} else if seen != nil {
+				seen[key] = true
+			}
 		}
 		if _, err := dec.Token(); err != nil {
 			return nil, fmt.Errorf("it is not JSON: %w", err)

@@ -152,12 +152,22 @@ func braces(v any, pointer string, report func(pointer, message string)) {
 func held(t harness.Target, doc jsondoc.Object, report func(pointer, message string)) {
 	p := t.Policy
 	perms, _ := doc.At("permission").(jsondoc.Object)
+	// A tool has as many patterns as the policy has protected paths, so that each is looked up in an index.
+	denied := map[string]map[string]bool{}
 	denies := func(tool, pattern string) bool {
 		switch v := perms.At(tool).(type) {
 		case string:
 			return v == "deny"
 		case jsondoc.Object:
-			return v.At(pattern) == "deny"
+			if denied[tool] == nil {
+				denied[tool] = make(map[string]bool, len(v))
+				for _, e := range v {
+					if _, there := denied[tool][e.Key]; !there {
+						denied[tool][e.Key] = e.Value == "deny"
+					}
+				}
+			}
+			return denied[tool][pattern]
 		}
 		return false
 	}
