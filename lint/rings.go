@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"strconv"
 	"strings"
 
 	"halos.dev/halo/compiler/diag"
@@ -90,12 +91,30 @@ var untestedDenial = Rule{
 				}
 			}
 		}
+		// One finding for a list, at its first entry without a test: a list of a hundred would otherwise bury the rest.
 		report := func(l policy.Hosts, path string) {
+			first, untested := 0, 0
 			for i, h := range l.Items {
-				if !tested["egress.deniedDomains "+h.Pattern.String()] {
-					p.Report(h.Pos, indexed(path, i), "no policy test expects %s to be denied by this entry", h.Pattern)
+				if tested["egress.deniedDomains "+h.Pattern.String()] {
+					continue
 				}
+				if untested == 0 {
+					first = i
+				}
+				untested++
 			}
+			more := ""
+			switch untested {
+			case 0:
+				return
+			case 1:
+			case 2:
+				more = " and one more entry of the list"
+			default:
+				more = " and " + strconv.Itoa(untested-1) + " more entries of the list"
+			}
+			h := l.Items[first]
+			p.Report(h.Pos, indexed(path, first), "no policy test expects %s%s to be denied", h.Pattern, more)
 		}
 		for _, doc := range p.Repo.Profiles {
 			report(doc.Egress.DeniedDomains, "egress.deniedDomains")
