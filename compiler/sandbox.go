@@ -121,7 +121,7 @@ func (c *Compiled) read(file int) ([]byte, error) {
 	return data, nil
 }
 
-// resolver of the Sandbox documents of a repo.
+// boxes resolves the Sandbox documents of a repo.
 type boxes struct {
 	*Compiled
 	diags *diag.List

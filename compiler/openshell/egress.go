@@ -77,10 +77,14 @@ func newEgressFilter(in *Egress, fs *findings, gaps *[]Gap) *egressFilter {
 	slices.Sort(eg.ports)
 	eg.ports = slices.Compact(eg.ports)
 	for _, h := range in.Permit {
+		if _, problem := host.ParsePattern(h.Text); problem != nil {
+			fs.compose(codePermit, h.Pos, h.Path, "write a host name, or *. and a name", "permit lists %q, which %s", clip(h.Text), problem.Reason)
+			continue
+		}
 		p := hostGlob{Host: h, openshell: openshellHost(h.Text)}
 		var err error
 		if p.g, err = hostPattern(p.openshell); err != nil {
-			fs.compose(codePermit, h.Pos, h.Path, "write a host name, or *. and a name", "permit lists %q, which is not a host pattern", clip(h.Text))
+			fs.compose(codePermit, h.Pos, h.Path, "write a host name, or *. and a name", "permit lists %q, which OpenShell cannot match", clip(h.Text))
 			continue
 		}
 		eg.permit = append(eg.permit, p)
