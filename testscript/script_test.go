@@ -2,6 +2,7 @@
 package testscript
 
 import (
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,14 +36,23 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { runScripts(t, inProcess(), ".") }
+
+// What halo does with a registry it does with the one that most people run.
+func TestDistribution(t *testing.T) {
+	runScripts(t, distribution(t), "", "oci.txtar")
+}
+
+// runScripts runs the scripts of a directory, or single ones, with a registry in store, in which each keeps to repositories of its own.
+func runScripts(t *testing.T, store http.Handler, dir string, files ...string) {
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	open, closed, lying := startRegistry(t)
+	open, closed, lying := serveRegistry(t, store)
 	testscript.Run(t, testscript.Params{
-		Dir:                 ".",
+		Dir:                 dir,
+		Files:               files,
 		UpdateScripts:       os.Getenv("HALO_UPDATE") != "",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
