@@ -14,6 +14,7 @@ import (
 	"halos.dev/halo/compiler/coverage"
 	"halos.dev/halo/compiler/diag"
 	"halos.dev/halo/compiler/effective"
+	"halos.dev/halo/compiler/egress"
 	"halos.dev/halo/compiler/harness"
 	"halos.dev/halo/compiler/openshell"
 	"halos.dev/halo/compiler/pack"
@@ -388,7 +389,7 @@ func (b *boxes) unnamed() {
 		}
 		b.report(s.Doc, diag.New(codeUnnamed, s.Doc.Name.Pos, "name", "no profile and no unit names sandbox %s, so it is not released", s.Doc.Name.V).WithHint("sandbox: {policy: %s}", s.Doc.Name.V))
 		if s.Doc.OpenShell != nil && !s.Doc.Bad {
-			for _, f := range b.compose(s, nil) {
+			for _, f := range b.compose(s) {
 				b.report(s.Doc, f)
 			}
 		}
@@ -418,8 +419,9 @@ func (s *Sandbox) build(agent openshell.Host, eg *openshell.Egress) *openshell.B
 	return openshell.Build(in)
 }
 
-// compose composes a document for each of its agents without a target and returns what is wrong.
-func (b *boxes) compose(s *Sandbox, eg *openshell.Egress) []diag.Diagnostic {
+// compose composes a document for each of its agents without a target, so with nothing denied, and returns what is wrong.
+func (b *boxes) compose(s *Sandbox) []diag.Diagnostic {
+	eg := &openshell.Egress{Policy: egress.Compile(egress.Rules{}), DeniedOnly: true, Permit: texted(s.Doc.OpenShell.Permit, "policy.permit")}
 	var out []diag.Diagnostic
 	for _, agent := range texted(s.Doc.OpenShell.Agents, "policy.agents") {
 		for _, d := range openshell.Diagnostics(s.build(agent, eg).Findings) {
