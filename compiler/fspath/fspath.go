@@ -535,6 +535,42 @@ func alternatives(s string) []string {
 	return append(out, s[from:])
 }
 
+// maxExpansions bounds what one path with braces may become.
+const maxExpansions = 64
+
+// Expand returns the paths that the {a,b} alternatives of one stand for, sorted. A path with more than 64 of them, or with braces that do not pair, nest, reach
+// over a slash or leave a segment empty, has no expansion.
+func Expand(s string) []string {
+	if !strings.ContainsAny(s, "{}") {
+		return []string{s}
+	}
+	work, done := []string{s}, []string(nil)
+	for len(work) > 0 {
+		t := work[len(work)-1]
+		work = work[:len(work)-1]
+		open := strings.IndexByte(t, '{')
+		if open < 0 {
+			if strings.IndexByte(t, '}') >= 0 || strings.Contains(t, "//") || strings.HasSuffix(t, "/") {
+				return nil
+			}
+			done = append(done, t)
+			continue
+		}
+		end := strings.IndexByte(t[open:], '}')
+		if end < 0 || strings.ContainsAny(t[open+1:open+end], "{/") {
+			return nil
+		}
+		for alt := range strings.SplitSeq(t[open+1:open+end], ",") {
+			work = append(work, t[:open]+alt+t[open+end+1:])
+		}
+		if len(work)+len(done) > maxExpansions {
+			return nil
+		}
+	}
+	slices.Sort(done)
+	return done
+}
+
 // wildcard matches with backtracking to the last star only, so the work is at most the product of the lengths.
 func wildcard(p, s []rune) bool {
 	pi, si, star, mark := 0, 0, -1, 0

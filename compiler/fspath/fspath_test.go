@@ -1,6 +1,7 @@
 package fspath
 
 import (
+	"iter"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -535,4 +536,42 @@ func FuzzParseProtected(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestExpand(t *testing.T) {
+	for in, want := range map[string][]string{
+		"/srv/x":                              {"/srv/x"},
+		"/srv/{b,a}/x":                        {"/srv/a/x", "/srv/b/x"},
+		"{a,b}.{c,d}":                         {"a.c", "a.d", "b.c", "b.d"},
+		"/srv/{a,}x":                          {"/srv/ax", "/srv/x"},
+		"/srv/{a,}/x":                         nil,
+		"/srv/{a,}":                           nil,
+		"/srv/{a,b/c}":                        nil,
+		"/srv/{a,{b,c}}":                      nil,
+		"/srv/a}":                             nil,
+		"/srv/{a":                             nil,
+		"{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}":      slices.Sorted(words("ab", 6)),
+		"{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}": nil,
+	} {
+		if got := Expand(in); !slices.Equal(got, want) {
+			t.Errorf("Expand(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// words yields all words of n letters.
+func words(letters string, n int) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if n == 0 {
+			yield("")
+			return
+		}
+		for w := range words(letters, n-1) {
+			for _, c := range letters {
+				if !yield(w + string(c)) {
+					return
+				}
+			}
+		}
+	}
 }

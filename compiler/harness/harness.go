@@ -220,3 +220,14 @@ func (v Version) String() string {
 	}
 	return s
 }
+
+// Owner is who owns the managed files of an operating system.
+func Owner(os string) string {
+	switch os {
+	case "darwin":
+		return "root:wheel"
+	case "windows":
+		return "SYSTEM"
+	}
+	return "root:root"
+}

@@ -8,6 +8,7 @@ import (
 
 	"halos.dev/halo/compiler/fspath"
 	"halos.dev/halo/compiler/harness"
+	"halos.dev/halo/compiler/harness/recheck"
 	"halos.dev/halo/compiler/host"
 	"halos.dev/halo/compiler/policy"
 )
@@ -295,10 +296,10 @@ func (c *checker) bad(pointer, message string) {
 
 func check(t harness.Target, files []harness.File) []harness.Finding {
 	c := &checker{Target: t}
-	c.dest, _ = destination(t.OS, settingsName)
-	c.mcpDest, _ = destination(t.OS, serversName)
+	c.dest = destination(t.OS, settingsName)
+	c.mcpDest = destination(t.OS, serversName)
 	settings := c.dest
-	textDest, _ := destination(t.OS, instructionsName)
+	textDest := destination(t.OS, instructionsName)
 	for _, f := range files {
 		c.dest = f.Dest
 		if f.Mode&^0o644 != 0 {
@@ -307,18 +308,17 @@ func check(t harness.Target, files []harness.File) []harness.Finding {
 		if len(f.Content) > maxSize {
 			c.bad("", "is larger than 2 MiB, which device management cuts off")
 		}
-		if s := secretIn(string(f.Content)); s != "" {
-			c.bad("", "holds what looks like "+s+": a file on every device is no place for a credential")
-		}
-		for _, word := range []string{"bypassPermissions", "danger-full-access"} {
-			if f.Dest != textDest && strings.Contains(string(f.Content), word) {
-				c.bad("", "holds the value "+word)
+		if f.Dest == textDest {
+			if s := recheck.Secret(string(f.Content)); s != "" {
+				c.bad("", s)
 			}
-		}
-		switch f.Dest {
-		case textDest:
 			c.text = string(f.Content)
 			continue
+		}
+		for _, bad := range recheck.Forbidden(string(f.Content)) {
+			c.bad("", bad)
+		}
+		switch f.Dest {
 		case settings, c.mcpDest:
 		default:
 			c.bad("", "is no file of this harness")
@@ -448,15 +448,6 @@ func (c *checker) locks() {
 	}
 }
 
-// setOf is a list as a set, for lists that are looked into once for each of many entries.
-func setOf(l []string) map[string]bool {
-	out := make(map[string]bool, len(l))
-	for _, s := range l {
-		out[s] = true
-	}
-	return out
-}
-
 // hosts compares the host lists with what the policy decides.
 func (c *checker) hosts() {
 	p, v := c.Policy, c.Version
@@ -474,13 +465,13 @@ func (c *checker) hosts() {
 	if shell && !open && !v.Less(hasManagedLists) {
 		c.want(network+"allowManagedDomainsOnly", true, "is not true: unlisted hosts would be asked about, and users could add some")
 		if got := c.list(network + "allowedDomains"); !c.has(network+"allowedDomains") || !slices.Equal(got, wantAllowed) {
-			c.bad("/sandbox/network/allowedDomains", "is not the list of allowed hosts: "+difference(got, wantAllowed))
+			c.bad("/sandbox/network/allowedDomains", "is not the list of allowed hosts: "+recheck.Difference(got, wantAllowed))
 		}
 	}
 	if got := c.list(network + "deniedDomains"); shell && !v.Less(hasDenied) && !slices.Equal(got, wantDenied) {
-		c.bad("/sandbox/network/deniedDomains", "is not the list of denied hosts: "+difference(got, wantDenied))
+		c.bad("/sandbox/network/deniedDomains", "is not the list of denied hosts: "+recheck.Difference(got, wantDenied))
 	}
-	deny, allow := setOf(c.list("permissions.deny")), c.list("permissions.allow")
+	deny, allow := recheck.Set(c.list("permissions.deny")), c.list("permissions.allow")
 	for _, h := range wantDenied {
 		if !deny["WebFetch(domain:"+h+")"] {
 			c.bad("/permissions/deny", "has no rule that keeps the fetch tool from "+h)
@@ -502,26 +493,6 @@ func (c *checker) hosts() {
 	if len(wantAllowed) == 0 && !deny["WebFetch"] {
 		c.bad("/permissions/deny", "has no WebFetch although no host is allowed")
 	}
-}
-
-// difference says how two sorted lists differ.
-func difference(got, want []string) string {
-	var parts []string
-	has, wanted := setOf(got), setOf(want)
-	for _, s := range want {
-		if !has[s] {
-			parts = append(parts, "lacks "+s)
-		}
-	}
-	for _, s := range got {
-		if !wanted[s] {
-			parts = append(parts, "adds "+s)
-		}
-	}
-	if len(parts) == 0 {
-		return "is absent"
-	}
-	return strings.Join(parts, ", ")
 }
 
 // paths compares writable roots and protected paths.
@@ -548,10 +519,10 @@ func (c *checker) paths() {
 	}
 	slices.Sort(roots)
 	if got := c.list(files + "allowWrite"); shell && !slices.Equal(got, slices.Compact(roots)) {
-		c.bad("/sandbox/filesystem/allowWrite", "is not the list of writable roots: "+difference(got, roots))
+		c.bad("/sandbox/filesystem/allowWrite", "is not the list of writable roots: "+recheck.Difference(got, roots))
 	}
-	deny := setOf(c.list("permissions.deny"))
-	read, write := setOf(c.list(files+"denyRead")), setOf(c.list(files+"denyWrite"))
+	deny := recheck.Set(c.list("permissions.deny"))
+	read, write := recheck.Set(c.list(files+"denyRead")), recheck.Set(c.list(files+"denyWrite"))
 	for _, item := range p.Sandbox.ProtectedPaths.Items {
 		if item.Path.Kind() == fspath.Absolute && c.OS == "windows" {
 			continue
@@ -604,7 +575,7 @@ func (c *checker) rules() {
 		}
 	}
 	p := &c.Policy.Permissions
-	deny, ask := setOf(c.list("permissions.deny")), setOf(c.list("permissions.ask"))
+	deny, ask := recheck.Set(c.list("permissions.deny")), recheck.Set(c.list("permissions.ask"))
 	for _, s := range p.Deny.Items {
 		if x := restrictRule(s.V); x.reason == "" && !deny[x.text] {
 			c.bad("/permissions/deny", "has no "+x.text+", which the policy denies")
@@ -655,7 +626,7 @@ func (c *checker) companions() {
 		}
 		slices.Sort(want)
 		if got := c.list("availableModels"); !slices.Equal(got, slices.Compact(want)) {
-			c.bad("/availableModels", "is not the list of the policy's models: "+difference(got, want))
+			c.bad("/availableModels", "is not the list of the policy's models: "+recheck.Difference(got, want))
 		}
 	}
 	v, _ = c.doc.get("env")
@@ -674,7 +645,7 @@ func (c *checker) companions() {
 		env("OTEL_LOG_USER_PROMPTS", "0")
 	}
 	if text := p.Instructions.V; text != "" && strings.TrimSuffix(c.text, "\n") != strings.TrimSuffix(text, "\n") {
-		dest, _ := destination(c.OS, instructionsName)
+		dest := destination(c.OS, instructionsName)
 		c.out = append(c.out, harness.Finding{Dest: dest, Message: "is not the policy's instructions"})
 	}
 }
@@ -695,39 +666,4 @@ func (c *checker) version() {
 			c.bad("/"+key, "is not the pinned version "+pin.Version.V)
 		}
 	}
-}
-
-// secretPrefixes begin credentials of well-known services.
-var secretPrefixes = [...]struct{ prefix, what string }{
-	{"sk-", "an API key"}, {"ghp_", "a GitHub token"}, {"gho_", "a GitHub token"}, {"ghs_", "a GitHub token"}, {"ghu_", "a GitHub token"},
-	{"github_pat_", "a GitHub token"}, {"xoxb-", "a Slack token"}, {"xoxp-", "a Slack token"}, {"xoxa-", "a Slack token"}, {"xoxs-", "a Slack token"},
-	{"xapp-", "a Slack token"}, {"AKIA", "an AWS key id"}, {"ASIA", "an AWS key id"},
-}
-
-// secretIn says what literal credential a text holds, or "".
-func secretIn(s string) string {
-	if strings.Contains(s, "PRIVATE KEY-----") {
-		return "a private key"
-	}
-	word := func(c byte) bool {
-		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_'
-	}
-	for _, k := range secretPrefixes {
-		for i := 0; ; {
-			j := strings.Index(s[i:], k.prefix)
-			if j < 0 {
-				break
-			}
-			j += i
-			i = j + len(k.prefix)
-			n := 0
-			for i+n < len(s) && word(s[i+n]) {
-				n++
-			}
-			if n >= 10 && (j == 0 || !word(s[j-1])) {
-				return k.what
-			}
-		}
-	}
-	return ""
 }

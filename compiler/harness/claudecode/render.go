@@ -8,6 +8,7 @@ import (
 	"halos.dev/halo/compiler/egress"
 	"halos.dev/halo/compiler/fspath"
 	"halos.dev/halo/compiler/harness"
+	"halos.dev/halo/compiler/harness/gap"
 	"halos.dev/halo/compiler/host"
 	"halos.dev/halo/compiler/policy"
 	"halos.dev/halo/compiler/source"
@@ -20,15 +21,15 @@ const (
 	instructionsName = "CLAUDE.md"
 )
 
-// destination returns the place of a managed file and its owner.
-func destination(os, name string) (dest, owner string) {
+// destination returns the place of a managed file.
+func destination(os, name string) string {
 	switch os {
 	case "darwin":
-		return dirDarwin + "/" + name, "root:wheel"
+		return dirDarwin + "/" + name
 	case "windows":
-		return dirWindows + `\` + name, "SYSTEM"
+		return dirWindows + `\` + name
 	}
-	return dirLinux + "/" + name, "root:root"
+	return dirLinux + "/" + name
 }
 
 // renderer collects what is rendered for one target.
@@ -88,8 +89,7 @@ func (r *renderer) finish() []harness.File {
 }
 
 func (r *renderer) file(name string, content []byte) {
-	dest, owner := destination(r.OS, name)
-	r.files = append(r.files, harness.File{Dest: dest, Owner: owner, Mode: 0o644, Content: content})
+	r.files = append(r.files, harness.File{Dest: destination(r.OS, name), Owner: harness.Owner(r.OS), Mode: 0o644, Content: content})
 }
 
 func (r *renderer) gap(c harness.Concept, g harness.Grade, field, entry, reason, remedy string, bypass ...string) {
@@ -105,7 +105,7 @@ func (r *renderer) standing(c harness.Concept, field, remedy string) {
 
 // unsupported reports a field that has no counterpart here.
 func (r *renderer) unsupported(c harness.Concept, field, remedy string) {
-	r.gap(c, harness.None, field, "", policy.ClaudeCode+`: profile field "`+field+`" is not supported and was not rendered`, remedy)
+	r.gap(c, harness.None, field, "", gap.Unsupported(policy.ClaudeCode, field), remedy)
 }
 
 const windowsRemedy = "the sandbox of native Windows is behind a vendor gate; run Claude Code in WSL 2, where the linux files apply"
@@ -241,19 +241,6 @@ func openable(t harness.Target) []string {
 	})
 }
 
-// egressField is the key that says most about why egress is restricted.
-func egressField(e *policy.Egress) string {
-	switch {
-	case len(e.AllowedDomains.Items) > 0:
-		return "egress.allowedDomains"
-	case len(e.Presets.Items) > 0:
-		return "egress.presets"
-	case len(e.DeniedDomains.Items) > 0:
-		return "egress.deniedDomains"
-	}
-	return "egress.default"
-}
-
 // egress renders the host lists, for commands and for the fetch tool.
 //
 // An open default is a managed allow rule for every domain: such rules open the sandbox too and denied entries still win (observed on 2.1.332). Without it
@@ -278,7 +265,7 @@ func (r *renderer) egress() {
 	for _, h := range denied {
 		r.deny = append(r.deny, "WebFetch(domain:"+h+")")
 	}
-	field := egressField(&r.p.Egress)
+	field := gap.EgressField(r.p)
 	switch {
 	case open && r.shell && len(denied) > 0 && r.Version.Less(hasDenied):
 		r.gap(harness.Egress, harness.None, field, "", "before 2.1.113 commands cannot be kept from denied hosts, so every host is asked about", "pin 2.1.113 or newer")

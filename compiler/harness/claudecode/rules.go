@@ -156,7 +156,7 @@ func pathRules(p fspath.Path, os string) (rules, sandbox []string) {
 		spellings = fspath.Spellings(p, os)
 	}
 	for _, spelling := range spellings {
-		for _, text := range braces(spelling) {
+		for _, text := range fspath.Expand(spelling) {
 			switch p.Kind() {
 			case fspath.Absolute:
 				rules = append(rules, "Read(/"+text+")", "Edit(/"+text+")")
@@ -171,43 +171,4 @@ func pathRules(p fspath.Path, os string) (rules, sandbox []string) {
 		}
 	}
 	return rules, sandbox
-}
-
-// maxBraces bounds what one path with braces may become.
-const maxBraces = 64
-
-// braces expands {a,b} alternatives. A path with more than maxBraces of them or with braces
-// that do not pair, nest, reach over a slash or leave a segment empty, has no expansion.
-func braces(s string) []string {
-	if !strings.ContainsAny(s, "{}") {
-		return []string{s}
-	}
-	work, done := []string{s}, []string(nil)
-	for len(work) > 0 {
-		t := work[len(work)-1]
-		work = work[:len(work)-1]
-		open := strings.IndexByte(t, '{')
-		if open < 0 {
-			if strings.IndexByte(t, '}') >= 0 {
-				return nil
-			}
-			if strings.Contains(t, "//") || strings.HasSuffix(t, "/") {
-				return nil
-			}
-			done = append(done, t)
-			continue
-		}
-		end := strings.IndexByte(t[open:], '}')
-		if end < 0 || strings.ContainsAny(t[open+1:open+end], "{/") {
-			return nil
-		}
-		for alt := range strings.SplitSeq(t[open+1:open+end], ",") {
-			work = append(work, t[:open]+alt+t[open+end+1:])
-		}
-		if len(work)+len(done) > maxBraces {
-			return nil
-		}
-	}
-	slices.Sort(done)
-	return done
 }

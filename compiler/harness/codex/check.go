@@ -11,6 +11,7 @@ import (
 
 	"halos.dev/halo/compiler/fspath"
 	"halos.dev/halo/compiler/harness"
+	"halos.dev/halo/compiler/harness/recheck"
 	"halos.dev/halo/compiler/host"
 	"halos.dev/halo/compiler/policy"
 )
@@ -168,8 +169,8 @@ func (c *checker) bad(pointer, message string) {
 
 func check(t harness.Target, files []harness.File) []harness.Finding {
 	c := &checker{Target: t}
-	c.reqDest, _ = destination(t.OS, requirementsName)
-	c.confDest, _ = destination(t.OS, configName)
+	c.reqDest = destination(t.OS, requirementsName)
+	c.confDest = destination(t.OS, configName)
 	for _, f := range files {
 		c.dest = f.Dest
 		if f.Mode&^0o644 != 0 {
@@ -178,13 +179,8 @@ func check(t harness.Target, files []harness.File) []harness.Finding {
 		if len(f.Content) > maxSize {
 			c.bad("", "is larger than 2 MiB")
 		}
-		if s := secretIn(string(f.Content)); s != "" {
-			c.bad("", "holds what looks like "+s+": a file on every device is no place for a credential")
-		}
-		for _, word := range []string{"bypassPermissions", "danger-full-access"} {
-			if strings.Contains(string(f.Content), word) {
-				c.bad("", "holds the value "+word)
-			}
+		for _, bad := range recheck.Forbidden(string(f.Content)) {
+			c.bad("", bad)
 		}
 		if f.Dest != c.reqDest && f.Dest != c.confDest {
 			c.bad("", "is no file of this harness that halo writes")
@@ -499,7 +495,7 @@ func (c *checker) paths() {
 	if !p.Sandboxed() {
 		return
 	}
-	read := setOf(textsOf(lookup(c.req, "permissions", "filesystem", "deny_read")))
+	read := recheck.Set(textsOf(lookup(c.req, "permissions", "filesystem", "deny_read")))
 	for _, item := range p.Sandbox.ProtectedPaths.Items {
 		path := item.Path
 		if rootGlob(path) || path.Kind() == fspath.Absolute && c.OS == "windows" {
@@ -598,12 +594,12 @@ func (c *checker) hosts() {
 	}
 	wantDenied := hosts(p.Hosts.Denied())
 	if !slices.Equal(denied, wantDenied) {
-		c.bad("/experimental_network", "is not the list of denied hosts: "+difference(denied, wantDenied))
+		c.bad("/experimental_network", "is not the list of denied hosts: "+recheck.Difference(denied, wantDenied))
 	}
-	isDenied := setOf(wantDenied)
+	isDenied := recheck.Set(wantDenied)
 	wantAllowed := slices.DeleteFunc(hosts(p.Hosts.Allowed()), func(h string) bool { return isDenied[h] })
 	if !slices.Equal(allowed, wantAllowed) {
-		c.bad("/experimental_network", "is not the list of allowed hosts: "+difference(allowed, wantAllowed))
+		c.bad("/experimental_network", "is not the list of allowed hosts: "+recheck.Difference(allowed, wantAllowed))
 	}
 	if !slices.Equal(textsOf(c.req["allowed_web_search_modes"]), []string{"disabled"}) {
 		c.bad("/allowed_web_search_modes", "does not switch the hosted web search off, which no host list binds")
@@ -616,32 +612,6 @@ func (c *checker) hosts() {
 	if open && opened && network["enabled"] != true {
 		c.bad("/permissions/"+name+"/network", "opens the network without the proxy that holds denied hosts")
 	}
-}
-
-// setOf is a list as a set, for lists that are looked into once for each of many entries.
-func setOf(l []string) map[string]bool {
-	out := make(map[string]bool, len(l))
-	for _, s := range l {
-		out[s] = true
-	}
-	return out
-}
-
-// difference says how two sorted lists differ.
-func difference(got, want []string) string {
-	var parts []string
-	has, wanted := setOf(got), setOf(want)
-	for _, s := range want {
-		if !has[s] {
-			parts = append(parts, "lacks "+s)
-		}
-	}
-	for _, s := range got {
-		if !wanted[s] {
-			parts = append(parts, "adds "+s)
-		}
-	}
-	return strings.Join(parts, ", ")
 }
 
 // rest compares servers, hooks, the gateway, telemetry, instructions and rules.
@@ -726,39 +696,4 @@ func tokens(v any) []string {
 		out = append(out, s)
 	}
 	return out
-}
-
-// secretPrefixes begin credentials of well-known services.
-var secretPrefixes = [...]struct{ prefix, what string }{
-	{"sk-", "an API key"}, {"ghp_", "a GitHub token"}, {"gho_", "a GitHub token"}, {"ghs_", "a GitHub token"}, {"ghu_", "a GitHub token"},
-	{"github_pat_", "a GitHub token"}, {"xoxb-", "a Slack token"}, {"xoxp-", "a Slack token"}, {"xoxa-", "a Slack token"}, {"xoxs-", "a Slack token"},
-	{"xapp-", "a Slack token"}, {"AKIA", "an AWS key id"}, {"ASIA", "an AWS key id"},
-}
-
-// secretIn says what literal credential a text holds, or "".
-func secretIn(s string) string {
-	if strings.Contains(s, "PRIVATE KEY-----") {
-		return "a private key"
-	}
-	word := func(c byte) bool {
-		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_'
-	}
-	for _, k := range secretPrefixes {
-		for i := 0; ; {
-			j := strings.Index(s[i:], k.prefix)
-			if j < 0 {
-				break
-			}
-			j += i
-			i = j + len(k.prefix)
-			n := 0
-			for i+n < len(s) && word(s[i+n]) {
-				n++
-			}
-			if n >= 10 && (j == 0 || !word(s[j-1])) {
-				return k.what
-			}
-		}
-	}
-	return ""
 }

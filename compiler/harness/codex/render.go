@@ -8,6 +8,7 @@ import (
 	"halos.dev/halo/compiler/egress"
 	"halos.dev/halo/compiler/fspath"
 	"halos.dev/halo/compiler/harness"
+	"halos.dev/halo/compiler/harness/gap"
 	"halos.dev/halo/compiler/policy"
 	"halos.dev/halo/compiler/source"
 )
@@ -19,15 +20,12 @@ const (
 	configName       = "config.toml"
 )
 
-// destination returns the place of a managed file and its owner.
-func destination(os, name string) (dest, owner string) {
-	switch os {
-	case "darwin":
-		return dirUnix + "/" + name, "root:wheel"
-	case "windows":
-		return dirWindows + `\` + name, "SYSTEM"
+// destination returns the place of a managed file.
+func destination(os, name string) string {
+	if os == "windows" {
+		return dirWindows + `\` + name
 	}
-	return dirUnix + "/" + name, "root:root"
+	return dirUnix + "/" + name
 }
 
 // scanDepth is how many folders deep patterns are looked for before a command. Without a bound every session warns and the scan has no end.
@@ -66,8 +64,7 @@ func render(t harness.Target) ([]harness.File, []harness.Gap) {
 		doc  object
 	}{{configName, r.conf}, {requirementsName, r.req}} {
 		if len(f.doc) > 0 {
-			dest, owner := destination(t.OS, f.name)
-			files = append(files, harness.File{Dest: dest, Owner: owner, Mode: 0o644, Content: f.doc.file()})
+			files = append(files, harness.File{Dest: destination(t.OS, f.name), Owner: harness.Owner(t.OS), Mode: 0o644, Content: f.doc.file()})
 		}
 	}
 	return files, r.gaps
@@ -86,7 +83,7 @@ func (r *renderer) standing(c harness.Concept, field, remedy string) {
 
 // unsupported reports a field that has no counterpart here.
 func (r *renderer) unsupported(c harness.Concept, field, remedy string) {
-	r.gap(c, harness.None, field, "", policy.Codex+`: profile field "`+field+`" is not supported and was not rendered`, remedy)
+	r.gap(c, harness.None, field, "", gap.Unsupported(policy.Codex, field), remedy)
 }
 
 // profilePrefix begins the name of the managed permission profile. A profile of the user with the same name keeps the program from starting.
@@ -243,7 +240,7 @@ func rootGlob(p fspath.Path) bool {
 // protectedForms are the entries that deny a path and what is below it.
 func protectedForms(p fspath.Path, os string) (out []string) {
 	for _, spelling := range fspath.Spellings(p, os) {
-		for _, s := range braces(spelling) {
+		for _, s := range fspath.Expand(spelling) {
 			if p.Kind() == fspath.Relative {
 				s = "**/" + strings.TrimPrefix(s, "**/")
 			}
@@ -255,42 +252,6 @@ func protectedForms(p fspath.Path, os string) (out []string) {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-// maxBraces bounds what one path with braces may become.
-const maxBraces = 64
-
-// braces expands {a,b} alternatives. A path with more than maxBraces of them or with braces that do not pair, nest, reach over a slash or leave a segment
-// empty, has no expansion.
-func braces(s string) []string {
-	if !strings.ContainsAny(s, "{}") {
-		return []string{s}
-	}
-	work, done := []string{s}, []string(nil)
-	for len(work) > 0 {
-		t := work[len(work)-1]
-		work = work[:len(work)-1]
-		open := strings.IndexByte(t, '{')
-		if open < 0 {
-			if strings.IndexByte(t, '}') >= 0 || strings.Contains(t, "//") || strings.HasSuffix(t, "/") {
-				return nil
-			}
-			done = append(done, t)
-			continue
-		}
-		end := strings.IndexByte(t[open:], '}')
-		if end < 0 || strings.ContainsAny(t[open+1:open+end], "{/") {
-			return nil
-		}
-		for alt := range strings.SplitSeq(t[open+1:open+end], ",") {
-			work = append(work, t[:open]+alt+t[open+end+1:])
-		}
-		if len(work)+len(done) > maxBraces {
-			return nil
-		}
-	}
-	slices.Sort(done)
-	return done
 }
 
 // readRules writes what no profile may read.
@@ -310,19 +271,6 @@ func hosts(entries []egress.Entry) []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-// egressField is the key that says most about why egress is restricted.
-func egressField(e *policy.Egress) string {
-	switch {
-	case len(e.AllowedDomains.Items) > 0:
-		return "egress.allowedDomains"
-	case len(e.Presets.Items) > 0:
-		return "egress.presets"
-	case len(e.DeniedDomains.Items) > 0:
-		return "egress.deniedDomains"
-	}
-	return "egress.default"
 }
 
 // egress renders the hosts that sandboxed commands may reach, in one spelling: two keep the program from starting.
@@ -347,9 +295,11 @@ func (r *renderer) egress() {
 	open, _ := p.Hosts.Default()
 	denied := hosts(p.Hosts.Denied())
 	// A name in both lists is denied; written once, it cannot be read the other way.
-	isDenied := setOf(denied)
-	allowed := slices.DeleteFunc(hosts(p.Hosts.Allowed()), func(h string) bool { return isDenied[h] })
-	field := egressField(&p.Egress)
+	allowed := slices.DeleteFunc(hosts(p.Hosts.Allowed()), func(h string) bool {
+		_, found := slices.BinarySearch(denied, h)
+		return found
+	})
+	field := gap.EgressField(p)
 	r.standing(harness.Egress, field, r.newer())
 	if r.Version.Less(hasNetwork) {
 		r.standing(harness.Fetch, field, "pin 0.99.0 or newer")

@@ -8,8 +8,8 @@ import (
 
 	"halos.dev/halo/compiler/fspath"
 	"halos.dev/halo/compiler/harness"
-	"halos.dev/halo/compiler/harness/forbidden"
 	"halos.dev/halo/compiler/harness/jsondoc"
+	"halos.dev/halo/compiler/harness/recheck"
 	"halos.dev/halo/compiler/host"
 	"halos.dev/halo/compiler/policy"
 )
@@ -83,13 +83,13 @@ func check(t harness.Target, files []harness.File) []harness.Finding {
 			report("", "is not a file that copilot-cli reads")
 			continue
 		}
-		if f.Owner != owner(t.OS) || f.Mode != 0o644 {
+		if f.Owner != harness.Owner(t.OS) || f.Mode != 0o644 {
 			report("", "has another owner or mode than copilot-cli wants: it locks users out, or skips a hook file without a word")
 		}
 		if len(f.Content) > maxBytes {
 			report("", "has "+strconv.Itoa(len(f.Content))+" bytes, more than the 65536 that copilot-cli reads")
 		}
-		for _, bad := range forbidden.In(string(f.Content)) {
+		for _, bad := range recheck.Forbidden(string(f.Content)) {
 			report("", bad)
 		}
 		doc, err := jsondoc.Parse(f.Content, func(pointer string) { report(pointer, "is a key twice: the last one wins without a word") })

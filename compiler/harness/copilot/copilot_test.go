@@ -229,7 +229,7 @@ func TestMistakes(t *testing.T) {
 		{"trailing comma", `"permissions": {`, `"permissions": {,`, "not JSON"},
 		{"byte order mark", "{\n", "\xef\xbb\xbf{\n", "byte order mark"},
 		{"bypass value", `"manual"`, `"bypassPermissions"`, "switches the protection off"},
-		{"secret", `"platform"`, `"ghp_0123456789abcdef"`, "literal secret"},
+		{"secret", `"platform"`, `"ghp_0123456789abcdef"`, "a GitHub token"},
 		{"hook event", `"sessionStart"`, `"SessionStartx"`, "is a key that"},
 		{"cwd hidden", `"allowBypass": false`, `"addCurrentWorkingDirectory": false, "allowBypass": false`, "is a key that"},
 	})

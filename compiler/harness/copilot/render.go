@@ -36,16 +36,6 @@ func hooksPath(os string) string {
 	return "/etc/github-copilot/policy.d/10-halo.json"
 }
 
-func owner(os string) string {
-	switch os {
-	case "darwin":
-		return "root:wheel"
-	case "windows":
-		return "SYSTEM"
-	}
-	return "root:root"
-}
-
 func sandboxKnown(v harness.Version) bool { return v.AtLeast(1, 0, 93) }
 func locksKnown(v harness.Version) bool   { return v.AtLeast(1, 0, 83) }
 
@@ -84,10 +74,10 @@ func render(t harness.Target) ([]harness.File, []harness.Gap) {
 		if len(content) > maxBytes {
 			return nil, oversized(t)
 		}
-		files = append(files, harness.File{Dest: settingsPath(t.OS), Owner: owner(t.OS), Mode: 0o644, Content: content})
+		files = append(files, harness.File{Dest: settingsPath(t.OS), Owner: harness.Owner(t.OS), Mode: 0o644, Content: content})
 	}
 	if len(hooks) > 0 {
-		files = append(files, harness.File{Dest: hooksPath(t.OS), Owner: owner(t.OS), Mode: 0o644, Content: hooks.Bytes()})
+		files = append(files, harness.File{Dest: hooksPath(t.OS), Owner: harness.Owner(t.OS), Mode: 0o644, Content: hooks.Bytes()})
 	}
 	slices.SortFunc(files, func(a, b harness.File) int { return strings.Compare(a.Dest, b.Dest) })
 	return files, g.Gaps()

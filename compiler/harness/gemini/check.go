@@ -11,9 +11,9 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"halos.dev/halo/compiler/harness"
-	"halos.dev/halo/compiler/harness/forbidden"
 	"halos.dev/halo/compiler/harness/gap"
 	"halos.dev/halo/compiler/harness/jsondoc"
+	"halos.dev/halo/compiler/harness/recheck"
 	"halos.dev/halo/compiler/policy"
 )
 
@@ -103,10 +103,10 @@ func check(t harness.Target, files []harness.File) []harness.Finding {
 		report := func(pointer, message string) {
 			out = append(out, harness.Finding{Dest: f.Dest, Pointer: pointer, Message: message})
 		}
-		if f.Owner != owner(t.OS) || f.Mode != 0o644 {
+		if f.Owner != harness.Owner(t.OS) || f.Mode != 0o644 {
 			report("", "has another owner or mode: a policy folder that others can write is skipped as a whole")
 		}
-		for _, bad := range forbidden.In(string(f.Content)) {
+		for _, bad := range recheck.Forbidden(string(f.Content)) {
 			report("", bad)
 		}
 		name, isPolicy := strings.CutPrefix(f.Dest, policyPath(t.OS, ""))

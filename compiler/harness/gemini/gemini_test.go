@@ -245,7 +245,7 @@ func TestMistakes(t *testing.T) {
 		{"case-sensitive host", "[Bb][Ll][Oo]", "blo", "has no rule for egress.deniedDomains"},
 		{"denied server dropped", `mcpName = "shady"`, `mcpName = "shiny"`, "has no rule for mcp.denied"},
 		{"other servers open", "priority = 100", "priority = 900", "has no rule for mcp.managedOnly"},
-		{"secret", "platform", "ghp_0123456789abcdef", "literal secret"},
+		{"secret", "platform", "ghp_0123456789abcdef", "a GitHub token"},
 	})
 }
 

@@ -30,16 +30,6 @@ func policyPath(os, name string) string {
 	return folder(os) + "policies/" + name
 }
 
-func owner(os string) string {
-	switch os {
-	case "darwin":
-		return "root:wheel"
-	case "windows":
-		return "SYSTEM"
-	}
-	return "root:root"
-}
-
 // current reports whether the pinned version has tool sandboxing and admin policies in their present form.
 func current(v harness.Version) bool { return v.AtLeast(0, 36, 0) }
 
@@ -51,10 +41,10 @@ func render(t harness.Target) ([]harness.File, []harness.Gap) {
 	}
 	var files []harness.File
 	for _, f := range policies(t, g) {
-		files = append(files, harness.File{Dest: policyPath(t.OS, f.name), Owner: owner(t.OS), Mode: 0o644, Content: f.bytes()})
+		files = append(files, harness.File{Dest: policyPath(t.OS, f.name), Owner: harness.Owner(t.OS), Mode: 0o644, Content: f.bytes()})
 	}
 	if doc := settings(t, fields, g); len(doc) > 0 {
-		files = append(files, harness.File{Dest: settingsPath(t.OS), Owner: owner(t.OS), Mode: 0o644, Content: doc.Bytes()})
+		files = append(files, harness.File{Dest: settingsPath(t.OS), Owner: harness.Owner(t.OS), Mode: 0o644, Content: doc.Bytes()})
 	}
 	return files, g.Gaps()
 }
@@ -69,7 +59,7 @@ func renderEarly(t harness.Target, fields []gap.Field, g *gap.List) ([]harness.F
 		}
 		if g.Row(f.Concept, f.Path) > harness.None && f.Concept == harness.BypassLock {
 			doc := jsondoc.Object{{Key: "security", Value: jsondoc.Object{{Key: "disableYoloMode", Value: true}}}}
-			files = append(files, harness.File{Dest: settingsPath(t.OS), Owner: owner(t.OS), Mode: 0o644, Content: doc.Bytes()})
+			files = append(files, harness.File{Dest: settingsPath(t.OS), Owner: harness.Owner(t.OS), Mode: 0o644, Content: doc.Bytes()})
 		}
 	}
 	return files, g.Gaps()

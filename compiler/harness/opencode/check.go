@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"halos.dev/halo/compiler/harness"
-	"halos.dev/halo/compiler/harness/forbidden"
 	"halos.dev/halo/compiler/harness/gap"
 	"halos.dev/halo/compiler/harness/jsondoc"
+	"halos.dev/halo/compiler/harness/recheck"
 )
 
 // The key tables are limited to what halo may write. The program drops an unknown key at the top without a word, keeps an unknown permission that matches nothing,
@@ -46,10 +46,10 @@ func check(t harness.Target, files []harness.File) []harness.Finding {
 		report := func(pointer, message string) {
 			out = append(out, harness.Finding{Dest: f.Dest, Pointer: pointer, Message: message})
 		}
-		if f.Owner != owner(t.OS) || f.Mode != 0o644 {
+		if f.Owner != harness.Owner(t.OS) || f.Mode != 0o644 {
 			report("", "has another owner or mode, so that others can write it")
 		}
-		for _, bad := range forbidden.In(string(f.Content)) {
+		for _, bad := range recheck.Forbidden(string(f.Content)) {
 			report("", bad)
 		}
 		switch f.Dest {

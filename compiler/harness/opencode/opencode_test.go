@@ -250,7 +250,7 @@ func TestMistakes(t *testing.T) {
 		{"not JSON", `"permission": {`, `"permission": {,`, "not JSON"},
 		{"instructions not named", `/etc/opencode/halo-instructions.md`, `/etc/opencode/other.md`, "does not name the file"},
 		{"instructions changed", `Never commit`, `Always commit`, "the policy's instructions"},
-		{"secret", `platform`, `xoxb-0123456789ab`, "literal secret"},
+		{"secret", `platform`, `xoxb-0123456789ab`, "a Slack token"},
 		{"command rule dropped", `"curl *"`, `"wget *"`, "does not deny"},
 	})
 }

@@ -26,16 +26,6 @@ const instructionsFile = "halo-instructions.md"
 // reference is how the configuration names the file of instructions: with slashes, because the program takes the names for globs.
 func reference(os string) string { return strings.ReplaceAll(folder(os), `\`, "/") + instructionsFile }
 
-func owner(os string) string {
-	switch os {
-	case "darwin":
-		return "root:wheel"
-	case "windows":
-		return "SYSTEM"
-	}
-	return "root:root"
-}
-
 // renderable reports whether the pinned version is of the line that is rendered for.
 func renderable(v harness.Version) bool {
 	return v.AtLeast(1, 1, 53) && v.Less(harness.Version{Major: 2})
@@ -112,7 +102,7 @@ func counterpart(c harness.Concept) bool {
 }
 
 func file(os, name string, content []byte) harness.File {
-	return harness.File{Dest: folder(os) + name, Owner: owner(os), Mode: 0o644, Content: content}
+	return harness.File{Dest: folder(os) + name, Owner: harness.Owner(os), Mode: 0o644, Content: content}
 }
 
 // tools are the tools that a rule can name as a whole, by the names used in policies.
