@@ -8,6 +8,7 @@ import (
 
 	"halos.dev/halo/compiler/fspath"
 	"halos.dev/halo/compiler/harness"
+	"halos.dev/halo/compiler/harness/jsondoc"
 	"halos.dev/halo/compiler/harness/recheck"
 	"halos.dev/halo/compiler/host"
 	"halos.dev/halo/compiler/policy"
@@ -132,10 +133,10 @@ func fits(path string, v any, bad func(pointer, message string)) bool {
 				ok = false
 			}
 		})
-		if o, is := v.(object); is && path == "spinnerVerbs" {
+		if o, is := v.(jsondoc.Object); is && path == "spinnerVerbs" {
 			// Without its mode this key has voided the whole file (issue 59447 of anthropics/claude-code).
 			for _, key := range []string{"mode", "verbs"} {
-				if _, has := o.get(key); !has {
+				if _, has := o.Get(key); !has {
 					report(pointer, "has no "+key)
 				}
 			}
@@ -157,12 +158,12 @@ func eachText(v any, pointer string, report func(pointer, message string)) {
 }
 
 func eachMember(v any, pointer string, report func(pointer, message string), visit func(pointer, key string, v any)) {
-	o, is := v.(object)
+	o, is := v.(jsondoc.Object)
 	if !is {
 		report(pointer, "is not an object")
 	}
 	for _, m := range o {
-		visit(pointer+"/"+escape(m.key), m.key, m.value)
+		visit(jsondoc.Pointer(pointer, m.Key), m.Key, m.Value)
 	}
 }
 
@@ -177,31 +178,31 @@ func hookShape(pointer, event string, v any, report func(pointer, message string
 	}
 	for i, g := range groups {
 		at := pointer + "/" + strconv.Itoa(i)
-		o, is := g.(object)
+		o, is := g.(jsondoc.Object)
 		if !is {
 			report(at, "is not an object")
 			continue
 		}
 		for _, m := range o {
-			switch m.key {
+			switch m.Key {
 			case "matcher":
-				if _, is := m.value.(string); !is {
+				if _, is := m.Value.(string); !is {
 					report(at+"/matcher", "is not a text")
 				}
 			case "hooks":
 			default:
-				report(at+"/"+escape(m.key), "is not a key of a hook group")
+				report(jsondoc.Pointer(at, m.Key), "is not a key of a hook group")
 			}
 		}
-		inner, _ := o.get("hooks")
+		inner, _ := o.Get("hooks")
 		l, _ := inner.([]any)
 		if len(l) == 0 {
 			report(at+"/hooks", "is not a list of hooks")
 		}
 		for j, h := range l {
-			c, _ := h.(object)
-			kind, _ := c.get("type")
-			command, _ := c.get("command")
+			c, _ := h.(jsondoc.Object)
+			kind, _ := c.Get("type")
+			command, _ := c.Get("command")
 			if s, _ := command.(string); kind != "command" || s == "" || len(c) != 2 {
 				report(at+"/hooks/"+strconv.Itoa(j), "is not a hook of type command with a command")
 			}
@@ -211,24 +212,24 @@ func hookShape(pointer, event string, v any, report func(pointer, message string
 
 // matcherShape checks an entry of a server list: exactly one matcher, or the program ignores the entry.
 func matcherShape(pointer string, v any, report func(pointer, message string)) {
-	o, is := v.(object)
+	o, is := v.(jsondoc.Object)
 	if !is || len(o) != 1 {
 		report(pointer, "is not an object with exactly one of serverName, serverCommand and serverUrl: the program ignores it")
 		return
 	}
-	at := pointer + "/" + escape(o[0].key)
-	switch o[0].key {
+	at := jsondoc.Pointer(pointer, o[0].Key)
+	switch o[0].Key {
 	case "serverName":
-		if s, is := o[0].value.(string); !is || !serverName(s) {
+		if s, is := o[0].Value.(string); !is || !serverName(s) {
 			report(at, "is not a server name of letters, digits, - and _")
 		}
 	case "serverCommand":
-		if l, _ := o[0].value.([]any); len(l) == 0 {
+		if l, _ := o[0].Value.([]any); len(l) == 0 {
 			report(at, "is not a command")
 		}
-		eachText(o[0].value, at, report)
+		eachText(o[0].Value, at, report)
 	case "serverUrl":
-		switch s, is := o[0].value.(string); {
+		switch s, is := o[0].Value.(string); {
 		case !is || s == "":
 			report(at, "is not a URL")
 		case strings.Contains(s, "*"):
@@ -240,12 +241,12 @@ func matcherShape(pointer string, v any, report func(pointer, message string)) {
 }
 
 func serverShape(pointer string, v any, report func(pointer, message string)) {
-	o, is := v.(object)
+	o, is := v.(jsondoc.Object)
 	if !is {
 		report(pointer, "is not an object")
 		return
 	}
-	kind, _ := o.get("type")
+	kind, _ := o.Get("type")
 	want := []string{"type", "url", "headers"}
 	if kind == "stdio" {
 		want = []string{"type", "command", "args"}
@@ -253,29 +254,29 @@ func serverShape(pointer string, v any, report func(pointer, message string)) {
 		report(pointer+"/type", "is neither http nor stdio")
 	}
 	for _, m := range o {
-		at := pointer + "/" + escape(m.key)
-		if !slices.Contains(want, m.key) {
+		at := jsondoc.Pointer(pointer, m.Key)
+		if !slices.Contains(want, m.Key) {
 			report(at, "is not a key of such a server")
 			continue
 		}
-		switch m.key {
+		switch m.Key {
 		case "args":
-			if _, is := m.value.([]any); !is {
+			if _, is := m.Value.([]any); !is {
 				report(at, "is not a list")
 			}
 		case "headers":
-			eachMember(m.value, at, report, func(at, _ string, v any) {
+			eachMember(m.Value, at, report, func(at, _ string, v any) {
 				if _, is := v.(string); !is {
 					report(at, "is not a text")
 				}
 			})
 		default:
-			if s, is := m.value.(string); !is || s == "" {
+			if s, is := m.Value.(string); !is || s == "" {
 				report(at, "is not a text")
 			}
 		}
 	}
-	if _, has := o.get(want[1]); !has {
+	if _, has := o.Get(want[1]); !has {
 		report(pointer, "has no "+want[1])
 	}
 }
@@ -283,7 +284,7 @@ func serverShape(pointer string, v any, report func(pointer, message string)) {
 // checker reads the files of one target.
 type checker struct {
 	harness.Target
-	doc, servers  object
+	doc, servers  jsondoc.Object
 	text          string
 	dest, mcpDest string
 	out           []harness.Finding
@@ -324,7 +325,7 @@ func check(t harness.Target, files []harness.File) []harness.Finding {
 			c.bad("", "is no file of this harness")
 			continue
 		}
-		doc, err := parse(f.Content, func(pointer string) { c.bad(pointer, "stands twice: the program takes the last one without a word") })
+		doc, err := jsondoc.Parse(f.Content, func(pointer string) { c.bad(pointer, "stands twice: the program takes the last one without a word") })
 		if err != nil {
 			c.bad("", err.Error())
 			continue
@@ -332,21 +333,21 @@ func check(t harness.Target, files []harness.File) []harness.Finding {
 		if f.Dest == c.mcpDest {
 			c.servers, c.hasMCP = doc, true
 			for _, m := range doc {
-				if m.key != "mcpServers" {
-					c.bad("/"+escape(m.key), "is not a key of this file")
+				if m.Key != "mcpServers" {
+					c.bad(jsondoc.Pointer("", m.Key), "is not a key of this file")
 					continue
 				}
-				eachMember(m.value, "/mcpServers", c.bad, func(at, _ string, v any) { serverShape(at, v, c.bad) })
+				eachMember(m.Value, "/mcpServers", c.bad, func(at, _ string, v any) { serverShape(at, v, c.bad) })
 			}
 			continue
 		}
 		c.doc = doc
 		for _, m := range doc {
-			if strings.Contains(m.key, ".") {
-				c.bad("/"+escape(m.key), unknown)
+			if strings.Contains(m.Key, ".") {
+				c.bad(jsondoc.Pointer("", m.Key), unknown)
 				continue
 			}
-			fits(m.key, m.value, c.bad)
+			fits(m.Key, m.Value, c.bad)
 		}
 	}
 	c.dest = settings
@@ -359,21 +360,17 @@ func check(t harness.Target, files []harness.File) []harness.Finding {
 	return c.out
 }
 
-// flag returns a boolean of the settings; absent is false.
-func (c *checker) flag(path string) bool {
-	v, _ := c.doc.at(path)
-	return v == true
-}
+// at returns what stands at a dotted path of the settings, nil when nothing does.
+func (c *checker) at(path string) any { return c.doc.At(strings.Split(path, ".")...) }
 
-func (c *checker) has(path string) bool {
-	_, ok := c.doc.at(path)
-	return ok
-}
+// flag returns a boolean of the settings; absent is false.
+func (c *checker) flag(path string) bool { return c.at(path) == true }
+
+func (c *checker) has(path string) bool { return c.at(path) != nil }
 
 // list returns a list of texts of the settings, sorted.
 func (c *checker) list(path string) []string {
-	v, _ := c.doc.at(path)
-	return textsOf(v)
+	return textsOf(c.at(path))
 }
 
 func textsOf(v any) []string {
@@ -390,7 +387,7 @@ func textsOf(v any) []string {
 
 // want reports a key that does not have the only value that holds what the policy says.
 func (c *checker) want(path string, value any, why string) {
-	if v, ok := c.doc.at(path); !ok || v != value {
+	if c.at(path) != value {
 		c.bad("/"+strings.ReplaceAll(path, ".", "/"), why)
 	}
 }
@@ -592,11 +589,11 @@ func (c *checker) rules() {
 func (c *checker) companions() {
 	p := c.Policy
 	denied := map[string]bool{}
-	v, _ := c.doc.get("deniedMcpServers")
+	v, _ := c.doc.Get("deniedMcpServers")
 	l, _ := v.([]any)
 	for _, x := range l {
-		o, _ := x.(object)
-		if name, ok := o.get("serverName"); ok {
+		o, _ := x.(jsondoc.Object)
+		if name, ok := o.Get("serverName"); ok {
 			s, _ := name.(string)
 			denied[s] = true
 		}
@@ -607,11 +604,11 @@ func (c *checker) companions() {
 		}
 	}
 	if p.MCP.ManagedOnly.V && c.hasMCP {
-		servers, _ := c.servers.get("mcpServers")
-		o, _ := servers.(object)
+		servers, _ := c.servers.Get("mcpServers")
+		o, _ := servers.(jsondoc.Object)
 		for _, m := range o {
-			if !slices.ContainsFunc(p.MCP.Servers, func(s policy.Server) bool { return s.Name.V == m.key }) {
-				c.out = append(c.out, harness.Finding{Dest: c.mcpDest, Pointer: "/mcpServers/" + escape(m.key), Message: "is a server that the policy does not name"})
+			if !slices.ContainsFunc(p.MCP.Servers, func(s policy.Server) bool { return s.Name.V == m.Key }) {
+				c.out = append(c.out, harness.Finding{Dest: c.mcpDest, Pointer: jsondoc.Pointer("/mcpServers", m.Key), Message: "is a server that the policy does not name"})
 			}
 		}
 	}
@@ -629,11 +626,11 @@ func (c *checker) companions() {
 			c.bad("/availableModels", "is not the list of the policy's models: "+recheck.Difference(got, want))
 		}
 	}
-	v, _ = c.doc.get("env")
-	vars, _ := v.(object)
+	v, _ = c.doc.Get("env")
+	vars, _ := v.(jsondoc.Object)
 	env := func(key, want string) {
-		if got, _ := vars.get(key); want != "" && got != want {
-			c.bad("/env/"+escape(key), "is not what the policy says: "+want)
+		if got, _ := vars.Get(key); want != "" && got != want {
+			c.bad(jsondoc.Pointer("/env", key), "is not what the policy says: "+want)
 		}
 	}
 	env("ANTHROPIC_BASE_URL", apiRoot(c.GatewayURL))
@@ -653,7 +650,7 @@ func (c *checker) companions() {
 // version checks the bounds, which the program ignores without a word unless they are three numbers.
 func (c *checker) version() {
 	for _, key := range []string{"requiredMinimumVersion", "requiredMaximumVersion"} {
-		v, ok := c.doc.get(key)
+		v, ok := c.doc.Get(key)
 		s, _ := v.(string)
 		if _, fine := harness.ParseVersion(s); ok && (!fine || strings.Contains(s, "-")) {
 			c.bad("/"+key, "is "+strconv.Quote(s)+", which is no version of three numbers and would be ignored")

@@ -262,7 +262,7 @@ func TestMistakes(t *testing.T) {
 		{"key twice", settingsName, `"theme": "dark"`, `"theme": "dark", "theme": "light"`, "stands twice"},
 		{"trailing comma", settingsName, `"theme": "dark"`, `"theme": "dark",`, "is not JSON"},
 		{"comment", settingsName, `{`, `{ // note`, "is not JSON"},
-		{"no object", settingsName, `{`, `[] {`, "is not a JSON object|has text after"},
+		{"no object", settingsName, `{`, `[] {`, "it is not a JSON object|there is text after"},
 		{"byte order mark", settingsName, `{`, "\xef\xbb\xbf{", "byte order mark"},
 		{"server added", serversName, `"build": {`, `"other": {"type": "http", "url": "https://x.example"}, "build": {`, "does not name"},
 		{"server without URL", serversName, `"url": "https://mcp.acme.example/docs"`, `"uri": "x"`, "has no url"},

@@ -9,6 +9,7 @@ import (
 	"halos.dev/halo/compiler/fspath"
 	"halos.dev/halo/compiler/harness"
 	"halos.dev/halo/compiler/harness/gap"
+	"halos.dev/halo/compiler/harness/jsondoc"
 	"halos.dev/halo/compiler/host"
 	"halos.dev/halo/compiler/policy"
 	"halos.dev/halo/compiler/source"
@@ -39,7 +40,7 @@ type renderer struct {
 	// shell is set when the sandbox block is rendered, so that Bash is confined.
 	shell bool
 
-	doc, perms, sandbox, env object
+	doc, perms, sandbox, env jsondoc.Object
 	allow, ask, deny         []string
 
 	files []harness.File
@@ -70,19 +71,19 @@ func (r *renderer) finish() []harness.File {
 	}{{"allow", r.allow}, {"ask", r.ask}, {"deny", r.deny}} {
 		if len(l.rules) > 0 {
 			slices.Sort(l.rules)
-			r.perms.set(l.key, slices.Compact(l.rules))
+			r.perms.Set(l.key, slices.Compact(l.rules))
 		}
 	}
 	for _, part := range []struct {
 		key string
-		o   object
+		o   jsondoc.Object
 	}{{"env", r.env}, {"permissions", r.perms}, {"sandbox", r.sandbox}} {
 		if len(part.o) > 0 {
-			r.doc.set(part.key, part.o)
+			r.doc.Set(part.key, part.o)
 		}
 	}
 	if len(r.doc) > 0 {
-		r.file(settingsName, r.doc.file())
+		r.file(settingsName, r.doc.Sort().Bytes())
 	}
 	slices.SortFunc(r.files, func(a, b harness.File) int { return strings.Compare(a.Dest, b.Dest) })
 	return r.files
@@ -132,10 +133,10 @@ func (r *renderer) confine() {
 		r.protect()
 		return
 	}
-	r.sandbox.set("enabled", true)
-	r.sandbox.set("allowUnsandboxedCommands", false)
+	r.sandbox.Set("enabled", true)
+	r.sandbox.Set("allowUnsandboxedCommands", false)
 	if !r.Version.Less(hasFailClosed) {
-		r.sandbox.set("failIfUnavailable", true)
+		r.sandbox.Set("failIfUnavailable", true)
 	}
 	switch {
 	case s.Mode.IsSet():
@@ -161,21 +162,21 @@ func (r *renderer) confine() {
 	if r.Version.Less(hasFilesystem) {
 		return
 	}
-	var files object
+	var files jsondoc.Object
 	for _, l := range []struct {
 		key   string
 		paths []string
 	}{{"allowWrite", allowWrite}, {"denyRead", denyRead}, {"denyWrite", denyWrite}} {
 		if len(l.paths) > 0 {
 			slices.Sort(l.paths)
-			files.set(l.key, slices.Compact(l.paths))
+			files.Set(l.key, slices.Compact(l.paths))
 		}
 	}
 	if len(s.ProtectedPaths.Items) > 0 && !r.Version.Less(hasReadLock) {
-		files.set("allowManagedReadPathsOnly", true)
+		files.Set("allowManagedReadPathsOnly", true)
 	}
 	if len(files) > 0 {
-		r.sandbox.set("filesystem", files)
+		r.sandbox.Set("filesystem", files)
 	}
 }
 
@@ -287,16 +288,16 @@ func (r *renderer) egress() {
 	if !r.shell {
 		return
 	}
-	var network object
+	var network jsondoc.Object
 	if !open && !r.Version.Less(hasManagedLists) {
-		network.set("allowManagedDomainsOnly", true)
-		network.set("allowedDomains", allowed)
+		network.Set("allowManagedDomainsOnly", true)
+		network.Set("allowedDomains", allowed)
 	}
 	if len(denied) > 0 && !r.Version.Less(hasDenied) {
-		network.set("deniedDomains", denied)
+		network.Set("deniedDomains", denied)
 	}
 	if len(network) > 0 {
-		r.sandbox.set("network", network)
+		r.sandbox.Set("network", network)
 	}
 }
 
@@ -318,20 +319,20 @@ func (r *renderer) permissions() {
 		r.allow = append(r.allow, text)
 	}
 	if p.DisableBypass.V {
-		r.perms.set("disableBypassPermissionsMode", "disable")
+		r.perms.Set("disableBypassPermissionsMode", "disable")
 		r.standing(harness.BypassLock, "permissions.disableBypass", "")
 	}
 	switch mode := p.Mode.V; mode {
 	case "", "bypassPermissions":
 	default:
-		r.perms.set("defaultMode", mode)
+		r.perms.Set("defaultMode", mode)
 		reason := "the mode is where a session starts: a user may change to another one"
 		if mode != "auto" {
 			// Auto is the mode of a session that says nothing (2.1.332): a classifier would answer what the policy wants a person to answer.
 			if r.Version.Less(hasAutoLock) {
 				reason = "the mode is where a session starts: a user may change to another one, auto included before 2.1.219"
 			} else {
-				r.perms.set("disableAutoMode", "disable")
+				r.perms.Set("disableAutoMode", "disable")
 				reason = "the mode is where a session starts: a user may change to another one, except auto"
 			}
 		}
@@ -413,8 +414,8 @@ func (r *renderer) mcp() {
 	denied := func(name string) bool {
 		return slices.ContainsFunc(m.Denied.Items, func(s source.Str) bool { return s.V == name })
 	}
-	var defined object
-	matchers := []object{}
+	var defined jsondoc.Object
+	matchers := []jsondoc.Object{}
 	for i := range m.Servers {
 		s := &m.Servers[i]
 		if denied(s.Name.V) {
@@ -429,7 +430,7 @@ func (r *renderer) mcp() {
 				r.gap(harness.MCP, harness.None, servers, s.Name.V, "a server that is a command can only be shipped as the exclusive set of managed-mcp.json, which would shut out the user's own, so it is not rendered",
 					"set mcp.managedOnly")
 			default:
-				defined.set(s.Name.V, serverObject(s))
+				defined.Set(s.Name.V, serverObject(s))
 			}
 			continue
 		}
@@ -437,28 +438,28 @@ func (r *renderer) mcp() {
 			r.gap(harness.MCP, harness.None, servers, s.Name.V, "* in a server's URL matches any text here, so the server is not rendered", "write the URL in full")
 			continue
 		}
-		defined.set(s.Name.V, serverObject(s))
+		defined.Set(s.Name.V, serverObject(s))
 		if s.URL.IsSet() {
-			matchers = append(matchers, object{{"serverUrl", s.URL.V}})
+			matchers = append(matchers, jsondoc.Object{{Key: "serverUrl", Value: s.URL.V}})
 			continue
 		}
-		matchers = append(matchers, object{{"serverCommand", texts(s.Command)}})
+		matchers = append(matchers, jsondoc.Object{{Key: "serverCommand", Value: texts(s.Command)}})
 	}
 	switch {
 	case m.ManagedOnly.V:
 		if defined == nil {
-			defined = object{}
+			defined = jsondoc.Object{}
 		}
-		r.file(serversName, object{{"mcpServers", defined}}.file())
+		r.file(serversName, jsondoc.Object{{Key: "mcpServers", Value: defined}}.Sort().Bytes())
 		r.standing(harness.MCP, "mcp.managedOnly", "")
 		if !r.Version.Less(hasManagedOnly) {
-			r.doc.set("allowManagedMcpServersOnly", true)
-			r.doc.set("allowedMcpServers", sorted(matchers))
+			r.doc.Set("allowManagedMcpServersOnly", true)
+			r.doc.Set("allowedMcpServers", sorted(matchers))
 		}
 	case len(defined) > 0:
-		r.doc.set("managedMcpServers", defined)
+		r.doc.Set("managedMcpServers", defined)
 	}
-	var out []object
+	var out []jsondoc.Object
 	for _, s := range m.Denied.Items {
 		if !serverName(s.V) {
 			if m.ManagedOnly.V {
@@ -467,21 +468,21 @@ func (r *renderer) mcp() {
 			r.gap(harness.MCP, harness.None, "mcp.denied", s.V, "a denied server is named with letters, digits, - and _ here, so the entry is not rendered", "")
 			continue
 		}
-		out = append(out, object{{"serverName", s.V}})
+		out = append(out, jsondoc.Object{{Key: "serverName", Value: s.V}})
 		if !m.ManagedOnly.V {
 			r.gap(harness.MCP, harness.Overridable, "mcp.denied", s.V, "the server is denied by its name, which the user chooses: renamed it runs", "set mcp.managedOnly", "~/.claude.json mcpServers", ".mcp.json")
 		}
 	}
 	if len(out) > 0 {
-		r.doc.set("deniedMcpServers", sorted(out))
+		r.doc.Set("deniedMcpServers", sorted(out))
 	}
 }
 
 // sorted orders matchers by what they say and drops repetitions.
-func sorted(l []object) []object {
-	text := func(o object) string { return string(encode(nil, o, 0)) }
-	slices.SortFunc(l, func(a, b object) int { return strings.Compare(text(a), text(b)) })
-	return slices.CompactFunc(l, func(a, b object) bool { return text(a) == text(b) })
+func sorted(l []jsondoc.Object) []jsondoc.Object {
+	text := func(o jsondoc.Object) string { return string(o.Sort().Bytes()) }
+	slices.SortFunc(l, func(a, b jsondoc.Object) int { return strings.Compare(text(a), text(b)) })
+	return slices.CompactFunc(l, func(a, b jsondoc.Object) bool { return text(a) == text(b) })
 }
 
 // serverName reports whether a name can stand in a serverName matcher.
@@ -494,21 +495,21 @@ func serverName(s string) bool {
 	return s != ""
 }
 
-func serverObject(s *policy.Server) object {
+func serverObject(s *policy.Server) jsondoc.Object {
 	if !s.URL.IsSet() {
 		argv := texts(s.Command)
 		if len(argv) == 0 {
 			argv = []string{""}
 		}
-		return object{{"type", "stdio"}, {"command", argv[0]}, {"args", argv[1:]}}
+		return jsondoc.Object{{Key: "type", Value: "stdio"}, {Key: "command", Value: argv[0]}, {Key: "args", Value: argv[1:]}}
 	}
-	o := object{{"type", "http"}, {"url", s.URL.V}}
+	o := jsondoc.Object{{Key: "type", Value: "http"}, {Key: "url", Value: s.URL.V}}
 	if len(s.Headers) > 0 {
-		var h object
+		var h jsondoc.Object
 		for _, p := range s.Headers {
-			h.set(p.Key.V, p.Value.V)
+			h.Set(p.Key.V, p.Value.V)
 		}
-		o.set("headers", h)
+		o.Set("headers", h)
 	}
 	return o
 }
@@ -524,32 +525,33 @@ func texts(l source.Strs) []string {
 // hooks renders the policy's hooks, those of one event in the order of the policy.
 func (r *renderer) hooks() {
 	h := &r.p.Hooks
-	var events object
+	var events jsondoc.Object
 	for _, event := range policy.HookEvents {
-		var groups []object
+		var groups []jsondoc.Object
 		for _, k := range h.Items {
 			if k.Event.V != event {
 				continue
 			}
-			g := object{{"hooks", []object{{{"type", "command"}, {"command", k.Command.V}}}}}
+			command := jsondoc.Object{{Key: "type", Value: "command"}, {Key: "command", Value: k.Command.V}}
+			g := jsondoc.Object{{Key: "hooks", Value: []jsondoc.Object{command}}}
 			if k.Matcher.V != "" {
-				g.set("matcher", k.Matcher.V)
+				g.Set("matcher", k.Matcher.V)
 			}
 			groups = append(groups, g)
 		}
 		if len(groups) > 0 {
-			events.set(event, groups)
+			events.Set(event, groups)
 		}
 	}
 	if len(events) > 0 {
-		r.doc.set("hooks", events)
+		r.doc.Set("hooks", events)
 	}
 	if !h.ManagedOnly.V {
 		return
 	}
 	r.standing(harness.Hooks, "hooks.managedOnly", "pin 2.1.76 or newer")
 	if !r.Version.Less(hasManagedOnly) {
-		r.doc.set("allowManagedHooksOnly", true)
+		r.doc.Set("allowManagedHooksOnly", true)
 	}
 }
 
@@ -569,7 +571,7 @@ func (r *renderer) models() {
 		start, field = pin.Model, "harnesses.claude-code.model"
 	}
 	if start.IsSet() {
-		r.doc.set("model", r.model(start.V))
+		r.doc.Set("model", r.model(start.V))
 		if len(m.Allowed.Items) == 0 {
 			r.gap(harness.Models, harness.Default, field, "", "the model is where a session starts: a user may choose another one", "list the models in models.allowed", "--model", "ANTHROPIC_MODEL")
 		}
@@ -586,17 +588,17 @@ func (r *renderer) models() {
 			allowed = append(allowed, name)
 		}
 	}
-	r.doc.set("availableModels", allowed)
+	r.doc.Set("availableModels", allowed)
 	if m.Enforce.IsSet() && !m.Enforce.V {
 		r.gap(harness.Models, harness.Default, "models.allowed", "", "without models.enforce the list is a choice for the user and does not bind the default model", "set models.enforce: true", "--model")
 	} else {
 		r.standing(harness.Models, "models.allowed", "")
 		if !r.Version.Less(hasModelLock) {
-			r.doc.set("enforceAvailableModels", true)
+			r.doc.Set("enforceAvailableModels", true)
 		}
 	}
 	if !r.Version.Less(hasExactModels) {
-		r.doc.set("availableModelsMatch", "exact")
+		r.doc.Set("availableModelsMatch", "exact")
 	}
 }
 
@@ -604,38 +606,38 @@ func (r *renderer) models() {
 // process environment.
 func (r *renderer) environment() {
 	for _, p := range r.p.Env {
-		r.env.set(p.Key.V, p.Value.V)
+		r.env.Set(p.Key.V, p.Value.V)
 	}
 	if len(r.p.Env) > 0 {
 		r.standing(harness.Env, "env", "")
 	}
 	if r.GatewayURL != "" {
-		r.env.set("ANTHROPIC_BASE_URL", apiRoot(r.GatewayURL))
+		r.env.Set("ANTHROPIC_BASE_URL", apiRoot(r.GatewayURL))
 	}
 	t := &r.p.Telemetry
 	switch {
 	case t.Enabled.V:
-		r.env.set("CLAUDE_CODE_ENABLE_TELEMETRY", "1")
-		r.env.set("OTEL_METRICS_EXPORTER", "otlp")
-		r.env.set("OTEL_LOGS_EXPORTER", "otlp")
+		r.env.Set("CLAUDE_CODE_ENABLE_TELEMETRY", "1")
+		r.env.Set("OTEL_METRICS_EXPORTER", "otlp")
+		r.env.Set("OTEL_LOGS_EXPORTER", "otlp")
 	case t.Enabled.IsSet():
-		r.env.set("CLAUDE_CODE_ENABLE_TELEMETRY", "0")
+		r.env.Set("CLAUDE_CODE_ENABLE_TELEMETRY", "0")
 	}
 	if t.OTLPEndpoint.IsSet() {
-		r.env.set("OTEL_EXPORTER_OTLP_ENDPOINT", t.OTLPEndpoint.V)
+		r.env.Set("OTEL_EXPORTER_OTLP_ENDPOINT", t.OTLPEndpoint.V)
 	}
 	if t.Protocol.IsSet() {
-		r.env.set("OTEL_EXPORTER_OTLP_PROTOCOL", t.Protocol.V)
+		r.env.Set("OTEL_EXPORTER_OTLP_PROTOCOL", t.Protocol.V)
 	}
 	if t.LogPrompts.IsSet() {
 		on := "0"
 		if t.LogPrompts.V {
 			on = "1"
 		}
-		r.env.set("OTEL_LOG_USER_PROMPTS", on)
+		r.env.Set("OTEL_LOG_USER_PROMPTS", on)
 	}
 	if len(t.Attributes) > 0 {
-		r.env.set("OTEL_RESOURCE_ATTRIBUTES", attributes(t.Attributes))
+		r.env.Set("OTEL_RESOURCE_ATTRIBUTES", attributes(t.Attributes))
 	}
 	if t.Enabled.IsSet() || t.OTLPEndpoint.IsSet() || t.Protocol.IsSet() || t.LogPrompts.IsSet() || len(t.Attributes) > 0 {
 		r.standing(harness.Telemetry, "telemetry", "pin 2.1.217 or newer")
@@ -681,7 +683,7 @@ func (r *renderer) instructions() {
 		text += "\n"
 	}
 	r.file(instructionsName, []byte(text))
-	r.env.set("CLAUDE_CODE_DISABLE_CLAUDE_MDS", "0")
+	r.env.Set("CLAUDE_CODE_DISABLE_CLAUDE_MDS", "0")
 	r.standing(harness.Instructions, "instructions", "")
 }
 
@@ -701,8 +703,8 @@ func (r *renderer) pin() {
 		r.standing(harness.VersionPin, field, "pin 2.1.163 or newer")
 		return
 	}
-	r.doc.set("requiredMinimumVersion", v.String())
-	r.doc.set("requiredMaximumVersion", v.String())
+	r.doc.Set("requiredMinimumVersion", v.String())
+	r.doc.Set("requiredMaximumVersion", v.String())
 }
 
 // overrides merges raw keys, last. A value that the program would refuse is left out: it has voided whole files.
@@ -714,12 +716,12 @@ func (r *renderer) overrides() {
 	// The order of a map does not show: the file is sorted, and so are these gaps.
 	var bad []string
 	for key, v := range pin.Overrides {
-		x := tree(v)
+		x := jsondoc.Of(v)
 		if !slices.Contains(overrides[:], key) || !fits(key, x, nil) {
 			bad = append(bad, key)
 			continue
 		}
-		r.doc.set(key, x)
+		r.doc.Set(key, x)
 	}
 	slices.Sort(bad)
 	for _, key := range bad {

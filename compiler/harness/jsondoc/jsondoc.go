@@ -28,6 +28,15 @@ type Object []Member
 // Add appends a member.
 func (o *Object) Add(key string, value any) { *o = append(*o, Member{key, value}) }
 
+// Set gives a member a value, in place of the one it has.
+func (o *Object) Set(key string, value any) {
+	if i := slices.IndexFunc(*o, func(m Member) bool { return m.Key == key }); i >= 0 {
+		(*o)[i].Value = value
+		return
+	}
+	o.Add(key, value)
+}
+
 // Get returns the value of the first member of that key.
 func (o Object) Get(key string) (any, bool) {
 	for i := range o {
@@ -70,23 +79,48 @@ func (o Object) Strings(keys ...string) ([]string, bool) {
 	return out, true
 }
 
-// Sorted returns m as an object with sorted keys, all the way down.
-func Sorted(m map[string]any) Object {
-	o := make(Object, 0, len(m))
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		o = append(o, Member{k, fromAny(m[k])})
+// Sort sorts the members by key, all the way down, and returns the object.
+func (o Object) Sort() Object {
+	slices.SortFunc(o, func(a, b Member) int { return strings.Compare(a.Key, b.Key) })
+	for _, m := range o {
+		sortIn(m.Value)
 	}
 	return o
 }
 
-func fromAny(v any) any {
+func sortIn(v any) {
+	switch v := v.(type) {
+	case Object:
+		v.Sort()
+	case []Object:
+		for _, o := range v {
+			o.Sort()
+		}
+	case []any:
+		for _, x := range v {
+			sortIn(x)
+		}
+	}
+}
+
+// Sorted returns m as an object with sorted keys, all the way down.
+func Sorted(m map[string]any) Object {
+	o := make(Object, 0, len(m))
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		o = append(o, Member{k, Of(m[k])})
+	}
+	return o
+}
+
+// Of returns a decoded value, such as one of a policy's overrides, in the form that a document has: maps as sorted objects, numbers as json.Number.
+func Of(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		return Sorted(v)
 	case []any:
 		out := make([]any, len(v))
 		for i, x := range v {
-			out[i] = fromAny(x)
+			out[i] = Of(x)
 		}
 		return out
 	case int64:
