@@ -142,54 +142,111 @@ const (
 	cfgCount
 )
 
+// configSchema follows that page and internal/config.
 var configSchema = field{id: cfgRoot, keys: []field{
-	{name: "pack", kind: kindText, id: cfgPack},
-	{name: "pack_dir", kind: kindText, id: cfgPackDir},
-	{name: "profile", kind: kindText, id: cfgProfile},
+	// The pack that sandboxes begin with: a name, or a folder of the device.
+	//
+	// Example: team-web
+	{name: "pack", kind: kindText, id: cfgPack, form: "pack reference"},
+	// Where devices keep packs: an absolute path, or one below ~/.
+	{name: "pack_dir", kind: kindText, id: cfgPackDir, form: "pack folder"},
+	// The network profile, instead of the pack's.
+	{name: "profile", kind: kindText, id: cfgProfile, words: profiles, blank: true},
+	// Lets a harness act without asking, instead of the pack's choice.
 	{name: "yolo", kind: kindBool, id: cfgYolo},
+	// What a sandbox sees of the project.
 	{name: "workdir", id: cfgWorkdir, keys: []field{
-		{name: "mode", kind: kindText, id: cfgMode},
-		{name: "masks", kind: kindTexts, id: cfgMasks},
-		{name: "unmask", kind: kindTexts, id: cfgUnmask},
-		{name: "max_upload_mb", kind: kindInt, id: cfgMaxUpload},
-		{name: "git_depth", kind: kindInt, id: cfgGitDepth},
-		{name: "on_exit", kind: kindText, id: cfgOnExit},
+		// Whether the sandbox works on the project itself or on a copy.
+		{name: "mode", kind: kindText, id: cfgMode, words: workspaceModes, blank: true},
+		// More files that the sandbox does not see: globs below the project.
+		{name: "masks", kind: kindTexts, id: cfgMasks, most: maxList, form: "project glob"},
+		// Files that it sees nevertheless.
+		{name: "unmask", kind: kindTexts, id: cfgUnmask, most: maxList, form: "project glob"},
+		// The largest project that is copied, in megabytes; 0 is the pack's.
+		{name: "max_upload_mb", kind: kindInt, id: cfgMaxUpload, max: maxMB},
+		// How many commits of the history are copied; 0 is DefenseClaw's default.
+		{name: "git_depth", kind: kindInt, id: cfgGitDepth, max: maxMB},
+		// What happens to the changes in a copy at the end.
+		{name: "on_exit", kind: kindText, id: cfgOnExit, words: exitModes, blank: true},
 	}},
+	// The lists of hosts, added to those of the pack.
 	{name: "egress", id: cfgEgress, keys: []field{
-		{name: "feed", kind: kindText, id: cfgFeed},
-		{name: "block", kind: kindTexts, id: cfgBlock},
-		{name: "allow", kind: kindTexts, id: cfgAllow},
-		{name: "ports", kind: kindInts, id: cfgPorts},
-		{name: "large_upload_mb", kind: kindInt, id: cfgLargeUpload},
+		// Whether the list of dangerous hosts that DefenseClaw ships is used.
+		{name: "feed", kind: kindText, id: cfgFeed, words: feedModes, blank: true},
+		// More hosts that are refused.
+		{name: "block", kind: kindTexts, id: cfgBlock, form: "pack pattern"},
+		// More hosts that are allowed.
+		//
+		// Example: [artifacts.acme.example]
+		{name: "allow", kind: kindTexts, id: cfgAllow, form: "pack pattern"},
+		// The ports that may be reached, instead of the pack's.
+		{name: "ports", kind: kindInts, id: cfgPorts, min: 1, max: 65535},
+		// From which size, in megabytes, an upload is reported; 0 is the pack's.
+		{name: "large_upload_mb", kind: kindInt, id: cfgLargeUpload, max: maxMB},
+		// Refuses such uploads.
 		{name: "block_large_uploads", kind: kindBool, id: cfgBlockLarge},
 	}},
+	// Which MCP servers a sandbox has.
 	{name: "mcp", id: cfgMCP, keys: []field{
+		// Takes over the user's servers.
 		{name: "import", kind: kindBool, id: cfgImport},
-		{name: "host_ports", kind: kindInts, id: cfgHostPorts},
+		// Ports of the host that a sandbox may reach.
+		{name: "host_ports", kind: kindInts, id: cfgHostPorts, min: 1, max: 65535},
 	}},
+	// What a sandbox may use of the machine.
 	{name: "resources", id: cfgResources, keys: []field{
-		{name: "cpu", kind: kindText, id: cfgCPU},
-		{name: "memory", kind: kindText, id: cfgMemory},
+		// Cores, or millicores with an m.
+		//
+		// Example: "1.5"
+		{name: "cpu", kind: kindText, id: cfgCPU, form: "cpu"},
+		// Bytes, with a unit such as Gi.
+		//
+		// Example: 8Gi
+		{name: "memory", kind: kindText, id: cfgMemory, form: "memory"},
 	}},
+	// The administrator's limits, which users cannot go beyond.
 	{name: "admin", id: cfgAdmin, keys: []field{
-		{name: "required_pack", kind: kindText, id: cfgRequiredPack},
-		{name: "required_pack_digest", kind: kindText, id: cfgRequiredDigest},
-		{name: "min_profile", kind: kindText, id: cfgMinProfile},
+		// The only pack that may be used. repo:NAME is packs/NAME/pack.yaml of the policy repo.
+		//
+		// Example: "repo:team-web"
+		{name: "required_pack", kind: kindText, id: cfgRequiredPack, form: "required pack"},
+		// The digest that this pack must have. A release writes it for a pack of the repo.
+		{name: "required_pack_digest", kind: kindText, id: cfgRequiredDigest, form: "digest"},
+		// The loosest network profile that users may choose.
+		{name: "min_profile", kind: kindText, id: cfgMinProfile, words: profiles, blank: true},
+		// false takes away yolo.
 		{name: "allow_yolo", kind: kindBool, null: true, id: cfgAllowYolo},
+		// false makes every sandbox work on a copy.
 		{name: "allow_mount", kind: kindBool, null: true, id: cfgAllowMount},
+		// false keeps sandboxes from the ports of the host.
 		{name: "allow_host_ports", kind: kindBool, null: true, id: cfgAllowHostPorts},
+		// false keeps users from unblocking hosts.
 		{name: "allow_unblock", kind: kindBool, null: true, id: cfgAllowUnblock},
+		// false takes away the mode that allows and records everything.
 		{name: "allow_learn_mode", kind: kindBool, null: true, id: cfgAllowLearn},
-		{name: "allowed_harnesses", kind: kindTexts, id: cfgHarnesses},
-		{name: "egress_block", kind: kindTexts, id: cfgAdminBlock},
-		{name: "egress_allow_only", kind: kindTexts, id: cfgAllowOnly},
+		// The harnesses that may run, by DefenseClaw's names; without it, any.
+		//
+		// Example: [claudecode, codex]
+		{name: "allowed_harnesses", kind: kindTexts, id: cfgHarnesses, form: "harness name"},
+		// Hosts that nobody can allow.
+		{name: "egress_block", kind: kindTexts, id: cfgAdminBlock, form: "pack pattern"},
+		// The only hosts that may be allowed.
+		{name: "egress_allow_only", kind: kindTexts, id: cfgAllowOnly, form: "pack pattern"},
+		// Refuses large uploads in every sandbox.
 		{name: "block_large_uploads", kind: kindBool, id: cfgAdminLarge},
-		{name: "require_copy_for", kind: kindTexts, id: cfgCopyFor},
+		// Folders whose projects are only worked on as a copy.
+		//
+		// Example: [/srv/**, ~/work]
+		{name: "require_copy_for", kind: kindTexts, id: cfgCopyFor, form: "folder pattern"},
+		// The most that a sandbox may use of the machine.
 		{name: "max_resources", id: cfgMax, keys: []field{
-			{name: "cpu", kind: kindText, id: cfgMaxCPU},
-			{name: "memory", kind: kindText, id: cfgMaxMemory},
+			// Cores, or millicores with an m.
+			{name: "cpu", kind: kindText, id: cfgMaxCPU, form: "cpu"},
+			// Bytes, with a unit such as Gi.
+			{name: "memory", kind: kindText, id: cfgMaxMemory, form: "memory"},
 		}},
-		{name: "locked", kind: kindTexts, id: cfgLocked},
+		// Settings that users cannot change.
+		{name: "locked", kind: kindTexts, id: cfgLocked, words: lockKeys},
 	}},
 }}
 
@@ -236,30 +293,30 @@ func (r *reader) config(src Source) *Config {
 	if c.PackDir, _ = r.text(cfgPackDir); c.PackDir != "" && !absoluteFolder(c.PackDir) && !strings.HasPrefix(c.PackDir, "~/") {
 		r.invalid(r.nodes[cfgPackDir], codeValue, r.key("pack_dir"), `%q must be absolute or start with "~/"`, c.PackDir)
 	}
-	c.Profile = r.choice(cfgProfile, "profile", profiles)
+	c.Profile = r.choice(cfgProfile, "profile")
 	c.Yolo = r.pointer(cfgYolo)
 	c.Workdir = Workdir{
-		Mode:        r.choice(cfgMode, "workdir.mode", workspaceModes),
+		Mode:        r.choice(cfgMode, "workdir.mode"),
 		Masks:       r.globs(cfgMasks, r.key("workdir.masks")),
 		Unmask:      r.globs(cfgUnmask, r.key("workdir.unmask")),
-		MaxUploadMB: r.bounded(cfgMaxUpload, r.key("workdir.max_upload_mb"), 0, 0, maxMB),
-		GitDepth:    r.bounded(cfgGitDepth, r.key("workdir.git_depth"), 0, 0, maxMB),
-		OnExit:      r.choice(cfgOnExit, "workdir.on_exit", exitModes),
+		MaxUploadMB: r.bounded(cfgMaxUpload, r.key("workdir.max_upload_mb"), 0),
+		GitDepth:    r.bounded(cfgGitDepth, r.key("workdir.git_depth"), 0),
+		OnExit:      r.choice(cfgOnExit, "workdir.on_exit"),
 	}
 	c.Egress = UserEgress{
-		Feed:              r.choice(cfgFeed, "egress.feed", feedModes),
+		Feed:              r.choice(cfgFeed, "egress.feed"),
 		Block:             r.firstBad(cfgBlock, "egress.block"),
 		Allow:             r.firstBad(cfgAllow, "egress.allow"),
-		Ports:             r.ports(cfgPorts, r.key("egress.ports"), 0),
-		LargeUploadMB:     r.bounded(cfgLargeUpload, r.key("egress.large_upload_mb"), 0, 0, maxMB),
+		Ports:             r.ports(cfgPorts, r.key("egress.ports")),
+		LargeUploadMB:     r.bounded(cfgLargeUpload, r.key("egress.large_upload_mb"), 0),
 		BlockLargeUploads: r.pointer(cfgBlockLarge),
 	}
-	r.each(cfgAllow, "", 0, func(i int, n *yaml.Node) {
+	r.each(cfgAllow, "", func(i int, n *yaml.Node) {
 		if p, err := ParsePattern(n.Value); err == nil && p.Broad() {
 			r.invalid(n, codeIgnored, at(r.key("egress.allow"), i), "%q covers every host or a whole top-level domain, and DefenseClaw ignores it", p.text).hint = "list the destinations to allow, or choose profile: open"
 		}
 	})
-	c.MCP = UserMCP{Import: r.pointer(cfgImport), HostPorts: r.ports(cfgHostPorts, r.key("mcp.host_ports"), 0)}
+	c.MCP = UserMCP{Import: r.pointer(cfgImport), HostPorts: r.ports(cfgHostPorts, r.key("mcp.host_ports"))}
 	c.Resources = Resources{r.quantity(cfgCPU, "resources.cpu", ParseCPU), r.quantity(cfgMemory, "resources.memory", ParseMemory)}
 	a := &c.Admin
 	a.RequiredPack = r.reference(cfgRequiredPack, "admin.required_pack", src.Repo)
@@ -273,8 +330,8 @@ func (r *reader) config(src Source) *Config {
 		}
 	}
 	if n := r.nodes[cfgMinProfile]; n != nil && n.Value != "" {
-		if a.MinProfile = n.Value; !slices.Contains(profiles, n.Value) {
-			r.words(n, r.key("admin.min_profile"), n.Value, profiles)
+		if a.MinProfile = n.Value; !slices.Contains(r.fields[cfgMinProfile].words, n.Value) {
+			r.words(n, r.key("admin.min_profile"), n.Value, r.fields[cfgMinProfile].words)
 		}
 	}
 	a.AllowYolo, a.AllowMount, a.AllowHostPorts = r.pointer(cfgAllowYolo), r.pointer(cfgAllowMount), r.pointer(cfgAllowHostPorts)
@@ -283,7 +340,7 @@ func (r *reader) config(src Source) *Config {
 	a.EgressBlock = r.firstBad(cfgAdminBlock, "admin.egress_block")
 	a.EgressAllowOnly = r.firstBad(cfgAllowOnly, "admin.egress_allow_only")
 	a.BlockLargeUploads, _ = r.boolean(cfgAdminLarge)
-	r.each(cfgCopyFor, "", 0, func(i int, n *yaml.Node) {
+	r.each(cfgCopyFor, "", func(i int, n *yaml.Node) {
 		if v, err := ParseCopyPattern(n.Value); err != nil {
 			r.invalid(n, codeGlob, at(r.key("admin.require_copy_for"), i), "%s", err)
 		} else {
@@ -291,9 +348,9 @@ func (r *reader) config(src Source) *Config {
 		}
 	})
 	a.MaxResources = Resources{r.quantity(cfgMaxCPU, "admin.max_resources.cpu", ParseCPU), r.quantity(cfgMaxMemory, "admin.max_resources.memory", ParseMemory)}
-	r.each(cfgLocked, "", 0, func(i int, n *yaml.Node) {
-		if v := strings.TrimSpace(n.Value); !slices.Contains(lockKeys, v) {
-			r.words(n, at(r.key("admin.locked"), i), v, lockKeys)
+	r.each(cfgLocked, "", func(i int, n *yaml.Node) {
+		if v := strings.TrimSpace(n.Value); !slices.Contains(r.fields[cfgLocked].words, v) {
+			r.words(n, at(r.key("admin.locked"), i), v, r.fields[cfgLocked].words)
 		} else {
 			a.Locked = append(a.Locked, v)
 		}
@@ -310,8 +367,9 @@ func (r *reader) pointer(id int) *bool {
 }
 
 // choice reads one of a few words; the empty text is unset.
-func (r *reader) choice(id int, key string, words []string) string {
+func (r *reader) choice(id int, key string) string {
 	v, ok := r.text(id)
+	words := r.fields[id].words
 	if ok && v != "" && !slices.Contains(words, v) {
 		r.words(r.nodes[id], r.key(key), v, words)
 		return ""
@@ -333,7 +391,7 @@ func (r *reader) reference(id int, key string, repo bool) string {
 // firstBad reads patterns. DefenseClaw names the first bad entry of such a list; the others are related places of the same finding.
 func (r *reader) firstBad(id int, key string) []Pattern {
 	before := len(r.problems)
-	out := r.patterns(id, r.key(key), 0, false)
+	out := r.patterns(id, r.key(key), false)
 	r.fold(before)
 	return out
 }
@@ -371,7 +429,7 @@ func (r *reader) quantity(id int, key string, parse func(string) (int64, error))
 func (r *reader) adminHarnesses() []string {
 	var out []string
 	key, before := r.key("admin.allowed_harnesses"), len(r.problems)
-	r.each(cfgHarnesses, "", 0, func(i int, n *yaml.Node) {
+	r.each(cfgHarnesses, "", func(i int, n *yaml.Node) {
 		v := NormalHarness(n.Value)
 		_, foreign := foreignHarness[v]
 		switch {

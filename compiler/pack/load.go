@@ -52,40 +52,94 @@ const (
 	packCount
 )
 
+// packSchema follows docs-site/content/docs/setup/sandbox-policy.mdx.
 var packSchema = field{id: packRoot, keys: []field{
-	{name: "version", kind: kindInt, id: packVersion},
-	{name: "name", kind: kindText, id: packName},
-	{name: "description", kind: kindText, id: packDescription},
-	{name: "network", id: packNetwork, keys: []field{{name: "mode", kind: kindText, id: packNetworkMode}}},
-	{name: "approvals", id: packApprovals, keys: []field{{name: "mode", kind: kindText, id: packApprovalsMode}}},
+	// The version of the pack format.
+	{name: "version", kind: kindInt, id: packVersion, need: true, min: 1, max: 1},
+	// What policies call the pack: the name of its directory.
+	//
+	// Example: team-web
+	{name: "name", kind: kindText, id: packName, need: true, form: "pack name"},
+	// What the pack is for.
+	{name: "description", kind: kindText, id: packDescription, form: "description"},
+	// Which hosts a sandbox reaches.
+	{name: "network", id: packNetwork, need: true, keys: []field{
+		// What happens to hosts on no list: open allows them, allowlist asks, deny turns the network off.
+		{name: "mode", kind: kindText, id: packNetworkMode, need: true, words: networkModes},
+	}},
+	// What a sandbox asks its user about.
+	{name: "approvals", id: packApprovals, need: true, keys: []field{
+		// Who decides about a request: nobody, a model first, or always the user.
+		{name: "mode", kind: kindText, id: packApprovalsMode, need: true, words: approvalModes},
+	}},
+	// The lists of hosts, and the limits of what leaves a sandbox.
 	{name: "egress", id: packEgress, keys: []field{
-		{name: "feeds", kind: kindTexts, id: packFeeds},
-		{name: "block", kind: kindTexts, id: packBlock},
-		{name: "allow", kind: kindTexts, id: packAllow},
-		{name: "ports", kind: kindInts, id: packPorts},
-		{name: "large_upload_mb", kind: kindInt, id: packLargeUpload},
+		// Lists of dangerous hosts to refuse. builtin is the one that DefenseClaw ships.
+		//
+		// Default: [builtin]
+		{name: "feeds", kind: kindTexts, id: packFeeds, most: maxFeeds, words: []string{"builtin"}},
+		// Hosts that are refused: names, "*." and a name, addresses, prefixes.
+		{name: "block", kind: kindTexts, id: packBlock, most: maxList, form: "pack pattern"},
+		// Hosts that are allowed, spelled as in block. Whole top-level domains are refused.
+		//
+		// Example: [docs.acme.example, "*.git.acme.example"]
+		{name: "allow", kind: kindTexts, id: packAllow, most: maxList, form: "pack pattern"},
+		// The ports that may be reached.
+		//
+		// Default: [80, 443]
+		{name: "ports", kind: kindInts, id: packPorts, most: maxShortList, min: 1, max: 65535},
+		// From which size, in megabytes, an upload is reported; 0 reports none.
+		//
+		// Default: 25
+		{name: "large_upload_mb", kind: kindInt, id: packLargeUpload, max: maxMB},
+		// Refuses such uploads.
 		{name: "block_large_uploads", kind: kindBool, id: packBlockLarge},
 	}},
-	{name: "workspace", id: packWorkspace, keys: []field{
-		{name: "mode", kind: kindText, id: packWorkspaceMode},
-		{name: "masks", kind: kindTexts, id: packMasks},
-		{name: "unmask", kind: kindTexts, id: packUnmask},
-		{name: "review", kind: kindTexts, id: packReview},
-		{name: "max_upload_mb", kind: kindInt, id: packMaxUpload},
+	// What a sandbox sees of the project.
+	{name: "workspace", id: packWorkspace, need: true, keys: []field{
+		// Whether the sandbox works on the project itself or on a copy.
+		{name: "mode", kind: kindText, id: packWorkspaceMode, need: true, words: workspaceModes},
+		// Files that the sandbox does not see: globs below the project.
+		//
+		// Example: [.env*, "secrets/**"]
+		{name: "masks", kind: kindTexts, id: packMasks, most: maxList, form: "project glob"},
+		// Files that it sees nevertheless.
+		{name: "unmask", kind: kindTexts, id: packUnmask, most: maxList, form: "project glob"},
+		// Files whose changes are shown before they leave the sandbox.
+		{name: "review", kind: kindTexts, id: packReview, most: maxList, form: "project glob"},
+		// The largest project that is copied, in megabytes.
+		//
+		// Default: 500
+		{name: "max_upload_mb", kind: kindInt, id: packMaxUpload, min: 1, max: maxMB},
 	}},
-	{name: "harness", id: packHarness, keys: []field{
-		{name: "yolo", kind: kindBool, id: packYolo},
-		{name: "allowed", kind: kindTexts, id: packAllowed},
+	// What runs in a sandbox.
+	{name: "harness", id: packHarness, need: true, keys: []field{
+		// Lets a harness act without asking, because the sandbox holds it.
+		{name: "yolo", kind: kindBool, id: packYolo, need: true},
+		// The harnesses that may run, by DefenseClaw's names; without it, any.
+		//
+		// Example: [claudecode, codex]
+		{name: "allowed", kind: kindTexts, id: packAllowed, most: maxShortList, form: "harness name"},
 	}},
-	{name: "mcp", id: packMCP, keys: []field{
-		{name: "import", kind: kindBool, id: packImport},
-		{name: "host_ports", kind: kindBool, id: packHostPorts},
-		{name: "blocked_tools", kind: kindTexts, id: packBlockedTools},
-		{name: "project_servers", kind: kindText, id: packProjectServers},
+	// Which MCP servers and tools a sandbox has.
+	{name: "mcp", id: packMCP, need: true, keys: []field{
+		// Takes over the user's servers.
+		{name: "import", kind: kindBool, id: packImport, need: true},
+		// Lets a sandbox reach servers on the host.
+		{name: "host_ports", kind: kindBool, id: packHostPorts, need: true},
+		// Tools that are refused, by name or glob.
+		{name: "blocked_tools", kind: kindTexts, id: packBlockedTools, most: maxList, form: "tool name"},
+		// Whether servers that a project configures run.
+		//
+		// Default: block
+		{name: "project_servers", kind: kindText, id: packProjectServers, words: projectServers},
 	}},
-	{name: "hooks", id: packHooks, keys: []field{
-		{name: "fail_mode", kind: kindText, id: packFailMode},
-		{name: "on_tamper", kind: kindText, id: packOnTamper},
+	// What happens when the guard around a harness fails.
+	{name: "hooks", id: packHooks, need: true, keys: []field{
+		// What a failing hook does to the action it judges: it stops it.
+		{name: "fail_mode", kind: kindText, id: packFailMode, need: true, words: failModes},
+		// What happens when somebody changes the hooks. Without it: alert in an open pack, else stop.
+		{name: "on_tamper", kind: kindText, id: packOnTamper, words: tamperModes},
 	}},
 }}
 
@@ -259,39 +313,39 @@ func (r *reader) pack(root *yaml.Node) *Pack {
 	if p.Description, _ = r.text(packDescription); len(p.Description) > maxDescription {
 		r.invalid(r.nodes[packDescription], codeValue, "description", "is longer than 1024 characters")
 	}
-	p.Network = r.word(root, packNetworkMode, packNetwork, "network.mode", networkModes)
-	p.Approvals = r.word(root, packApprovalsMode, packApprovals, "approvals.mode", approvalModes)
+	p.Network = r.word(root, packNetworkMode, packNetwork, "network.mode")
+	p.Approvals = r.word(root, packApprovalsMode, packApprovals, "approvals.mode")
 
 	p.Egress.Feeds = []string{"builtin"}
 	if r.nodes[packFeeds] != nil {
 		p.Egress.Feeds = nil
 	}
-	r.each(packFeeds, "egress.feeds", maxFeeds, func(i int, n *yaml.Node) {
+	r.each(packFeeds, "egress.feeds", func(i int, n *yaml.Node) {
 		if v := strings.TrimSpace(n.Value); v != "builtin" {
 			r.invalid(n, codeValue, at("egress.feeds", i), "unknown feed %q (want builtin)", v)
 		}
 		p.Egress.Feeds = []string{"builtin"}
 	})
-	p.Egress.Block = r.patterns(packBlock, "egress.block", maxList, false)
-	p.Egress.Allow = r.patterns(packAllow, "egress.allow", maxList, true)
-	if p.Egress.Ports = r.ports(packPorts, "egress.ports", maxShortList); r.nodes[packPorts] == nil {
+	p.Egress.Block = r.patterns(packBlock, "egress.block", false)
+	p.Egress.Allow = r.patterns(packAllow, "egress.allow", true)
+	if p.Egress.Ports = r.ports(packPorts, "egress.ports"); r.nodes[packPorts] == nil {
 		p.Egress.Ports = slices.Clone(defaultPorts)
 	}
-	p.Egress.LargeUploadMB = r.bounded(packLargeUpload, "egress.large_upload_mb", 25, 0, maxMB)
+	p.Egress.LargeUploadMB = r.bounded(packLargeUpload, "egress.large_upload_mb", 25)
 	p.Egress.BlockLargeUploads, _ = r.boolean(packBlockLarge)
 
-	p.Workspace.Mode = r.word(root, packWorkspaceMode, packWorkspace, "workspace.mode", workspaceModes)
+	p.Workspace.Mode = r.word(root, packWorkspaceMode, packWorkspace, "workspace.mode")
 	p.Workspace.Masks = r.globs(packMasks, "workspace.masks")
 	p.Workspace.Unmask = r.globs(packUnmask, "workspace.unmask")
 	p.Workspace.Review = r.globs(packReview, "workspace.review")
-	p.Workspace.MaxUploadMB = r.bounded(packMaxUpload, "workspace.max_upload_mb", 500, 1, maxMB)
+	p.Workspace.MaxUploadMB = r.bounded(packMaxUpload, "workspace.max_upload_mb", 500)
 
 	p.Harness.Yolo = r.needBool(root, packYolo, packHarness, "harness.yolo")
 	p.Harness.Allowed = r.harnesses(packAllowed, "harness.allowed")
 
 	p.MCP.Import = r.needBool(root, packImport, packMCP, "mcp.import")
 	p.MCP.HostPorts = r.needBool(root, packHostPorts, packMCP, "mcp.host_ports")
-	r.each(packBlockedTools, "mcp.blocked_tools", maxList, func(i int, n *yaml.Node) {
+	r.each(packBlockedTools, "mcp.blocked_tools", func(i int, n *yaml.Node) {
 		v := strings.TrimSpace(n.Value)
 		if !validTool(v) {
 			r.invalid(n, codeValue, at("mcp.blocked_tools", i), "invalid MCP tool name or glob %q", v).hint = "use letters, digits and _ . : * - only"
@@ -300,13 +354,13 @@ func (r *reader) pack(root *yaml.Node) *Pack {
 	})
 	p.MCP.BlockedTools = union(nil, p.MCP.BlockedTools)
 	if p.MCP.ProjectServers = "block"; r.nodes[packProjectServers] != nil {
-		p.MCP.ProjectServers = r.word(root, packProjectServers, packMCP, "mcp.project_servers", projectServers)
+		p.MCP.ProjectServers = r.word(root, packProjectServers, packMCP, "mcp.project_servers")
 	}
 
-	p.Hooks.FailMode = r.word(root, packFailMode, packHooks, "hooks.fail_mode", failModes)
+	p.Hooks.FailMode = r.word(root, packFailMode, packHooks, "hooks.fail_mode")
 	switch {
 	case r.nodes[packOnTamper] != nil:
-		p.Hooks.OnTamper = r.word(root, packOnTamper, packHooks, "hooks.on_tamper", tamperModes)
+		p.Hooks.OnTamper = r.word(root, packOnTamper, packHooks, "hooks.on_tamper")
 	case p.Network == "open":
 		p.Hooks.OnTamper = "alert"
 	default:
@@ -331,8 +385,9 @@ func (r *reader) missing(root *yaml.Node, id, section int, key, reason string) {
 	r.add(where, p)
 }
 
-func (r *reader) word(root *yaml.Node, id, section int, key string, words []string) string {
+func (r *reader) word(root *yaml.Node, id, section int, key string) string {
 	v, ok := r.text(id)
+	words := r.fields[id].words
 	switch {
 	case !ok:
 		r.missing(root, id, section, key, "is required (one of "+strings.Join(words, ", ")+")")
@@ -350,20 +405,20 @@ func (r *reader) needBool(root *yaml.Node, id, section int, key string) bool {
 	return v
 }
 
-func (r *reader) bounded(id int, key string, def, least, most int) int {
+func (r *reader) bounded(id int, key string, def int) int {
 	v, ok := r.integer(id)
 	if !ok {
 		return def
 	}
-	if v < least || v > most {
-		r.invalid(r.nodes[id], codeValue, key, "%d must be between %d and %d", v, least, most)
+	if f := r.fields[id]; v < f.min || v > f.max {
+		r.invalid(r.nodes[id], codeValue, key, "%d must be between %d and %d", v, f.min, f.max)
 	}
 	return v
 }
 
-func (r *reader) patterns(id int, key string, limit int, allow bool) []Pattern {
+func (r *reader) patterns(id int, key string, allow bool) []Pattern {
 	var out []Pattern
-	r.each(id, key, limit, func(i int, n *yaml.Node) {
+	r.each(id, key, func(i int, n *yaml.Node) {
 		p, err := ParsePattern(n.Value)
 		switch {
 		case err != nil:
@@ -396,10 +451,10 @@ func patternHint(s string) string {
 	return `write a host name, "*.NAME", an address or a prefix`
 }
 
-func (r *reader) ports(id int, key string, limit int) []int {
+func (r *reader) ports(id int, key string) []int {
 	var out []int
-	r.each(id, key, limit, func(i int, n *yaml.Node) {
-		if v, _ := number(n); v < 1 || v > 65535 {
+	r.each(id, key, func(i int, n *yaml.Node) {
+		if v, _ := number(n); v < r.fields[id].min || v > r.fields[id].max {
 			r.invalid(n, codeValue, at(key, i), "port %d must be between 1 and 65535", v)
 		} else {
 			out = append(out, v)
@@ -410,7 +465,7 @@ func (r *reader) ports(id int, key string, limit int) []int {
 
 func (r *reader) globs(id int, key string) []string {
 	var out []string
-	r.each(id, key, maxList, func(i int, n *yaml.Node) {
+	r.each(id, key, func(i int, n *yaml.Node) {
 		if v, err := ParseGlob(n.Value); err != nil {
 			r.invalid(n, codeGlob, at(key, i), "%s", err)
 		} else {
@@ -422,7 +477,7 @@ func (r *reader) globs(id int, key string) []string {
 
 func (r *reader) harnesses(id int, key string) []string {
 	var out []string
-	r.each(id, key, maxShortList, func(i int, n *yaml.Node) {
+	r.each(id, key, func(i int, n *yaml.Node) {
 		v := NormalHarness(n.Value)
 		switch {
 		case !validHarness(v):

@@ -9,6 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"halos.dev/halo/compiler/diag"
+	"halos.dev/halo/compiler/source"
 )
 
 type kind uint8
@@ -25,14 +26,19 @@ const (
 // wanted is what a message says a kind takes, in DefenseClaw's words.
 var wanted = [...]string{"a mapping", "a string", "true or false", "an integer", "a list", "a list"}
 
-// field is one key of a schema. id numbers the keys of one schema.
+// field is one key of a schema, with what its value may be. id numbers the keys of one schema. The comment above a key describes it in the published schemas.
 type field struct {
 	name string
 	kind kind
 	id   int
-	// null marks the keys for which null means unset.
-	null bool
-	keys []field
+	// null marks the keys for which null means unset, need those that cannot be left out, and blank those for which the empty text means unset.
+	null, need, blank bool
+	// words are what a text can be, form is the spelling of a text or of the entries of a list.
+	words []string
+	form  string
+	// min and max bound a number, or each number of a list; most is the most entries of a list, 0 for no limit.
+	min, max, most int
+	keys           []field
 }
 
 func (f *field) find(name string) *field {
@@ -68,7 +74,8 @@ type reader struct {
 	newer    []string
 	vetted   bool
 	problems []problem
-	// nodes and keys are indexed by field id. bad marks fields that were reported, so that they are not missing as well.
+	// fields, nodes and keys are indexed by field id. bad marks fields that were reported, so that they are not missing as well.
+	fields      []*field
 	nodes, keys []*yaml.Node
 	bad         []bool
 	// unusable holds the list entries that were reported.
@@ -76,7 +83,17 @@ type reader struct {
 }
 
 func newReader(root *field, count int) *reader {
-	return &reader{root: root, nodes: make([]*yaml.Node, count), keys: make([]*yaml.Node, count), bad: make([]bool, count)}
+	nodes := make([]*yaml.Node, 2*count)
+	r := &reader{root: root, fields: make([]*field, count), nodes: nodes[:count:count], keys: nodes[count:], bad: make([]bool, count)}
+	r.index(root)
+	return r
+}
+
+func (r *reader) index(f *field) {
+	r.fields[f.id] = f
+	for i := range f.keys {
+		r.index(&f.keys[i])
+	}
 }
 
 func (r *reader) add(n *yaml.Node, p problem) *problem {
@@ -374,10 +391,10 @@ func (r *reader) words(n *yaml.Node, key, got string, words []string) {
 	}
 }
 
-// each calls fn for every usable entry of a list, in order, and answers whether the list is present. A list over the limit is reported by its own name and
+// each calls fn for every usable entry of a list, in order, and answers whether the list is present. A list over its limit is reported by its own name and
 // not looked into.
-func (r *reader) each(id int, key string, limit int, fn func(i int, item *yaml.Node)) bool {
-	n := r.nodes[id]
+func (r *reader) each(id int, key string, fn func(i int, item *yaml.Node)) bool {
+	n, limit := r.nodes[id], r.fields[id].most
 	if n == nil {
 		return false
 	}
@@ -408,4 +425,47 @@ func diagnostics(problems []problem, file int) []diag.Diagnostic {
 		out = append(out, d)
 	}
 	return out
+}
+
+// Shape describes a pack.
+func Shape() source.Shape { return packSchema.shape() }
+
+// ConfigShape describes an openshell block.
+func ConfigShape() source.Shape { return configSchema.shape() }
+
+func (f *field) shape() source.Shape {
+	s := source.Shape{Null: f.null}
+	switch f.kind {
+	case kindMap:
+		s.Type = source.MappingValue
+		for i := range f.keys {
+			k := &f.keys[i]
+			s.Keys = append(s.Keys, source.Key{Name: k.name, Shape: k.shape()})
+			if k.need {
+				s.Need = append(s.Need, k.name)
+			}
+		}
+	case kindBool:
+		s.Type = source.BoolValue
+	case kindInt:
+		s.Type, s.Min, s.Max = source.WholeValue, int64(f.min), int64(f.max)
+	case kindText:
+		s = f.textShape()
+	case kindTexts:
+		s.Type, s.Most, s.Item = source.ListValue, f.most, new(f.textShape())
+	case kindInts:
+		s.Type, s.Most, s.Item = source.ListValue, f.most, &source.Shape{Type: source.WholeValue, Min: int64(f.min), Max: int64(f.max)}
+	}
+	return s
+}
+
+func (f *field) textShape() source.Shape {
+	if f.words == nil {
+		return source.Shape{Type: source.TextValue, Form: f.form}
+	}
+	s := source.Shape{Type: source.WordValue, Words: f.words}
+	if f.blank {
+		s.Old = []string{""}
+	}
+	return s
 }

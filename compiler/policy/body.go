@@ -31,8 +31,8 @@ var egressFields = []source.Field[Egress]{
 	hosts("deniedDomains", true, func(e *Egress) *Hosts { return &e.DeniedDomains }),
 }
 
-func sandboxMode(key, field string, at func(*Body) *Sandboxing) source.Field[Body] {
-	return source.Field[Body]{Name: key, Read: func(d *decoder, n *node, b *Body) { readMode(d, n, field, at(b)) }}
+func sandboxMode(key, field string) source.Field[Body] {
+	return custom(key, func(b *Body) *source.Str { return &b.Sandbox.Mode }, words(modes), func(d *decoder, n *node, b *Body) { readMode(d, n, field, &b.Sandbox) })
 }
 
 func readMode(d *decoder, n *node, field string, s *Sandboxing) {
@@ -57,7 +57,7 @@ var permissionFields = []source.Field[Body]{
 	list("ask", func(b *Body) *source.Strs { return &b.Permissions.Ask }),
 	list("deny", func(b *Body) *source.Strs { return &b.Permissions.Deny }),
 	boolean("disableBypass", func(b *Body) *source.Bool { return &b.Permissions.DisableBypass }),
-	sandboxMode("sandbox", "permissions.sandbox", func(b *Body) *Sandboxing { return &b.Sandbox }),
+	sandboxMode("sandbox", "permissions.sandbox"),
 	boolean("sandboxRequired", func(b *Body) *source.Bool { return &b.Permissions.SandboxRequired }),
 }
 
@@ -66,60 +66,55 @@ var overlayPermissionFields = slices.DeleteFunc(slices.Clone(permissionFields), 
 })
 
 var sandboxFields = []source.Field[Body]{
-	sandboxMode("mode", "sandbox.mode", func(b *Body) *Sandboxing { return &b.Sandbox }),
-	paths("writableRoots", fspath.ParseRoot, codeRootPath, func(b *Body) *FilePaths { return &b.Sandbox.WritableRoots }),
-	paths("protectedPaths", fspath.ParseProtected, codeProtected, func(b *Body) *FilePaths { return &b.Sandbox.ProtectedPaths }),
+	sandboxMode("mode", "sandbox.mode"),
+	paths("writableRoots", "writable root", fspath.ParseRoot, codeRootPath, func(b *Body) *FilePaths { return &b.Sandbox.WritableRoots }),
+	paths("protectedPaths", "protected path", fspath.ParseProtected, codeProtected, func(b *Body) *FilePaths { return &b.Sandbox.ProtectedPaths }),
 	name("policy", func(b *Body) *source.Str { return &b.Sandbox.Policy }),
 	{Name: "pack", Hint: "name a Sandbox document with sandbox.policy, and the pack in that document"},
 }
 
-var serverFields = []source.Field[Server]{
-	name("name", func(s *Server) *source.Str { return &s.Name }),
-	url("url", func(s *Server) *source.Str { return &s.URL }, "https"),
-	list("command", func(s *Server) *source.Strs { return &s.Command }),
-	pairs("headers", func(s *Server) *[]source.Pair { return &s.Headers }),
+const oneOfTwo = "an MCP server needs exactly one of url (https) and command"
+
+var serverMapping = mapping[Server]{
+	fields: []source.Field[Server]{
+		name("name", func(s *Server) *source.Str { return &s.Name }),
+		url("url", func(s *Server) *source.Str { return &s.URL }, "https"),
+		leaf("command", func(s *Server) *source.Strs { return &s.Command }, (*decoder).Texts, func() source.Shape {
+			s := fullTexts()
+			s.Least = 1
+			return s
+		}),
+		pairs("headers", func(s *Server) *[]source.Pair { return &s.Headers }),
+	},
+	need: []string{"name"},
+	one:  []string{"url", "command"}, code: codeServer, text: oneOfTwo,
+	check: func(d *decoder, n *node, s *Server) {
+		if s.Command.IsSet() && len(s.Command.Items) == 0 && source.Get(n, "url") == nil {
+			d.Diags.Add(*d.Report(codeServer, n, oneOfTwo))
+		}
+	},
 }
 
 var mcpFields = []source.Field[MCP]{
 	boolean("managedOnly", func(m *MCP) *source.Bool { return &m.ManagedOnly }),
-	{Name: "servers", Read: func(d *decoder, n *node, m *MCP) {
-		m.ServersPos = source.Seq(d, n, func(_ int, c *node) {
-			s := Server{Pos: d.Pos(c)}
-			source.Map(d, c, serverFields, &s)
-			if source.IsMapping(c) {
-				d.Require(c, "name", s.Name.IsSet())
-				if (source.Get(c, "url") != nil) == (source.Get(c, "command") != nil) || s.Command.IsSet() && len(s.Command.Items) == 0 {
-					x := d.Report(codeServer, c, "an MCP server needs exactly one of url (https) and command")
-					d.Diags.Add(*x)
-				}
-			}
-			m.Servers = append(m.Servers, s)
-		})
-	}},
+	items("servers", serverMapping, func(m *MCP) *[]Server { return &m.Servers }, func(p diag.Pos) Server { return Server{Pos: p} }, func(m *MCP) *diag.Pos { return &m.ServersPos }),
 	list("denied", func(m *MCP) *source.Strs { return &m.Denied }),
 }
 
 var overlayMCPFields = slices.DeleteFunc(slices.Clone(mcpFields), func(f source.Field[MCP]) bool { return f.Name != "denied" })
 
-var hookFields = []source.Field[Hook]{
-	enum("event", func(h *Hook) *source.Str { return &h.Event }, HookEvents...),
-	str("matcher", func(h *Hook) *source.Str { return &h.Matcher }),
-	str("command", func(h *Hook) *source.Str { return &h.Command }),
+var hookMapping = mapping[Hook]{
+	fields: []source.Field[Hook]{
+		enum("event", func(h *Hook) *source.Str { return &h.Event }, HookEvents...),
+		str("matcher", func(h *Hook) *source.Str { return &h.Matcher }),
+		str("command", func(h *Hook) *source.Str { return &h.Command }),
+	},
+	need: []string{"event", "command"},
 }
 
 var hooksFields = []source.Field[Hooks]{
 	boolean("managedOnly", func(h *Hooks) *source.Bool { return &h.ManagedOnly }),
-	{Name: "items", Read: func(d *decoder, n *node, h *Hooks) {
-		h.Pos = source.Seq(d, n, func(_ int, c *node) {
-			k := Hook{Pos: d.Pos(c)}
-			source.Map(d, c, hookFields, &k)
-			if source.IsMapping(c) {
-				d.Require(c, "event", k.Event.IsSet())
-				d.Require(c, "command", k.Command.IsSet())
-			}
-			h.Items = append(h.Items, k)
-		})
-	}},
+	items("items", hookMapping, func(h *Hooks) *[]Hook { return &h.Items }, func(p diag.Pos) Hook { return Hook{Pos: p} }, func(h *Hooks) *diag.Pos { return &h.Pos }),
 }
 
 var telemetryFields = []source.Field[Telemetry]{
@@ -130,10 +125,10 @@ var telemetryFields = []source.Field[Telemetry]{
 	pairs("attributes", func(t *Telemetry) *[]source.Pair { return &t.Attributes }),
 }
 
-var pinFields = []source.Field[Pin]{
-	{Name: "version", Read: func(d *decoder, n *node, p *Pin) { p.Version = readVersion(d, n) }},
+var pinMapping = mapping[Pin]{fields: []source.Field[Pin]{
+	leaf("version", func(p *Pin) *source.Str { return &p.Version }, readVersion, form("version")),
 	name("model", func(p *Pin) *source.Str { return &p.Model }),
-	{Name: "overrides", Read: func(d *decoder, n *node, p *Pin) {
+	custom("overrides", func(p *Pin) *map[string]any { return &p.Overrides }, anyTable, func(d *decoder, n *node, p *Pin) {
 		if !source.IsMapping(n) {
 			var none struct{}
 			source.Map(d, n, nil, &none)
@@ -142,8 +137,10 @@ var pinFields = []source.Field[Pin]{
 		p.OverridesPos = d.Pos(n)
 		p.Overrides, _ = d.Value(n).(map[string]any)
 		overrideKeys(d, n, "", &p.OverrideKeys)
-	}},
-}
+	}),
+}}
+
+func anyTable() source.Shape { return source.Shape{Type: source.TableValue, Item: new(source.Shape)} }
 
 // overrideKeys collects every key below overrides with its place; an empty mapping is a leaf.
 func overrideKeys(d *decoder, n *node, prefix string, out *[]source.Pair) {
@@ -161,6 +158,13 @@ func overrideKeys(d *decoder, n *node, prefix string, out *[]source.Pair) {
 	}
 }
 
+// pins is the shape of what readPins reads: a version, or a mapping, by harness.
+func pins() source.Shape {
+	pin := form("version")()
+	pin.Or = new(pinMapping.shape())
+	return source.Shape{Type: source.TableValue, Names: new(words(Harnesses)()), Item: &pin}
+}
+
 func readPins(d *decoder, n *node, b *Body) {
 	source.Keys(d, n, func(k source.Str, v *node) {
 		if !slices.Contains(Harnesses, k.V) {
@@ -176,7 +180,7 @@ func readPins(d *decoder, n *node, b *Body) {
 		if source.IsScalar(v) {
 			p.Version = readVersion(d, v)
 		} else {
-			source.Map(d, v, pinFields, &p)
+			pinMapping.read(d, v, &p)
 		}
 		b.Harnesses = append(b.Harnesses, p)
 	})
@@ -207,29 +211,31 @@ var Concepts = []string{"sandbox", "writable-roots", "protected-paths", "egress"
 // Grades are the grades of a capability, strongest first.
 var Grades = []string{"enforced", "overridable", "default", "none"}
 
-var requirementFields = []source.Field[Requirement]{
-	enum("concept", func(r *Requirement) *source.Str { return &r.Concept }, Concepts...),
-	enum("harness", func(r *Requirement) *source.Str { return &r.Harness }, Harnesses...),
-	{Name: "os", Read: func(d *decoder, n *node, r *Requirement) {
-		r.OS.Pos = source.Seq(d, n, func(_ int, c *node) {
-			if s := d.Enum(c, OSes...); s.IsSet() {
-				r.OS.Items = append(r.OS.Items, s)
-			}
-		})
-	}},
-	enum("grade", func(r *Requirement) *source.Str { return &r.Grade }, Grades[:3]...),
+var requirementMapping = mapping[Requirement]{
+	fields: []source.Field[Requirement]{
+		enum("concept", func(r *Requirement) *source.Str { return &r.Concept }, Concepts...),
+		enum("harness", func(r *Requirement) *source.Str { return &r.Harness }, Harnesses...),
+		custom("os", func(r *Requirement) *source.Strs { return &r.OS }, func() source.Shape { return listOf(words(OSes)()) }, func(d *decoder, n *node, r *Requirement) {
+			r.OS.Pos = source.Seq(d, n, func(_ int, c *node) {
+				if s := d.Enum(c, OSes...); s.IsSet() {
+					r.OS.Items = append(r.OS.Items, s)
+				}
+			})
+		}),
+		enum("grade", func(r *Requirement) *source.Str { return &r.Grade }, Grades[:3]...),
+	},
+	need: []string{"concept", "harness", "grade"},
+}
+
+func require[T any](at func(*T) *[]Requirement) source.Field[T] {
+	return leaf("require", at, readRequire, func() source.Shape { return listOf(requirementMapping.shape()) })
 }
 
 func readRequire(d *decoder, n *node) []Requirement {
 	var out []Requirement
 	source.Seq(d, n, func(_ int, c *node) {
 		r := Requirement{Pos: d.Pos(c)}
-		source.Map(d, c, requirementFields, &r)
-		if source.IsMapping(c) {
-			d.Require(c, "concept", r.Concept.IsSet())
-			d.Require(c, "harness", r.Harness.IsSet())
-			d.Require(c, "grade", r.Grade.IsSet())
-		}
+		requirementMapping.read(d, c, &r)
 		if r.Concept.IsSet() && r.Harness.IsSet() && r.Grade.IsSet() {
 			out = append(out, r)
 		}
@@ -237,32 +243,32 @@ func readRequire(d *decoder, n *node) []Requirement {
 	return out
 }
 
+func fields[T any](of []source.Field[T]) mapping[T] { return mapping[T]{fields: of} }
+
+// ofBody makes a table entry for a section of a Body whose keys fill fields of the Body itself.
+func ofBody[V any](key string, of []source.Field[Body], at func(*Body) *V) source.Field[Body] {
+	return custom(key, at, func() source.Shape { return source.Describe(of) }, func(d *decoder, n *node, b *Body) { source.Map(d, n, of, b) })
+}
+
 var bodyFields = []source.Field[Body]{
-	{Name: "harnesses", Read: readPins},
-	{Name: "models", Read: func(d *decoder, n *node, b *Body) { source.Map(d, n, modelFields, &b.Models) }},
-	{Name: "permissions", Read: func(d *decoder, n *node, b *Body) { source.Map(d, n, permissionFields, b) }},
-	{Name: "sandbox", Read: func(d *decoder, n *node, b *Body) { source.Map(d, n, sandboxFields, b) }},
-	{Name: "egress", Read: func(d *decoder, n *node, b *Body) { source.Map(d, n, egressFields, &b.Egress) }},
-	{Name: "mcp", Read: func(d *decoder, n *node, b *Body) { source.Map(d, n, mcpFields, &b.MCP) }},
-	{Name: "hooks", Read: func(d *decoder, n *node, b *Body) { source.Map(d, n, hooksFields, &b.Hooks) }},
-	{Name: "telemetry", Read: func(d *decoder, n *node, b *Body) { source.Map(d, n, telemetryFields, &b.Telemetry) }},
+	custom("harnesses", func(b *Body) *[]Pin { return &b.Harnesses }, pins, readPins),
+	section("models", fields(modelFields), func(b *Body) *Models { return &b.Models }),
+	ofBody("permissions", permissionFields, func(b *Body) *Permissions { return &b.Permissions }),
+	ofBody("sandbox", sandboxFields, func(b *Body) *Sandboxing { return &b.Sandbox }),
+	section("egress", fields(egressFields), func(b *Body) *Egress { return &b.Egress }),
+	section("mcp", fields(mcpFields), func(b *Body) *MCP { return &b.MCP }),
+	section("hooks", fields(hooksFields), func(b *Body) *Hooks { return &b.Hooks }),
+	section("telemetry", fields(telemetryFields), func(b *Body) *Telemetry { return &b.Telemetry }),
 	str("instructions", func(b *Body) *source.Str { return &b.Instructions }),
-	{Name: "env", Read: func(d *decoder, n *node, b *Body) { b.Env, _ = d.Pairs(n) }},
-	{Name: "require", Read: func(d *decoder, n *node, b *Body) { b.Require = readRequire(d, n) }},
+	pairs("env", func(b *Body) *[]source.Pair { return &b.Env }),
+	require(func(b *Body) *[]Requirement { return &b.Require }),
 }
 
 const overlayHint = "an overlay can only tighten: it takes egress, sandbox, permissions.deny, permissions.sandbox, permissions.sandboxRequired and mcp.denied"
 
-var overlayFields = []source.Field[Body]{
-	{Name: "permissions", Read: func(d *decoder, n *node, b *Body) { source.Map(d, n, overlayPermissionFields, b) }},
-	{Name: "sandbox", Read: func(d *decoder, n *node, b *Body) { source.Map(d, n, sandboxFields, b) }},
-	{Name: "egress", Read: func(d *decoder, n *node, b *Body) { source.Map(d, n, egressFields, &b.Egress) }},
-	{Name: "mcp", Read: func(d *decoder, n *node, b *Body) { source.Map(d, n, overlayMCPFields, &b.MCP) }},
-	{Name: "harnesses", Hint: overlayHint},
-	{Name: "models", Hint: overlayHint},
-	{Name: "hooks", Hint: overlayHint},
-	{Name: "telemetry", Hint: overlayHint},
-	{Name: "instructions", Hint: overlayHint},
-	{Name: "env", Hint: overlayHint},
-	{Name: "require", Hint: overlayHint},
-}
+var overlayFields = append([]source.Field[Body]{
+	ofBody("permissions", overlayPermissionFields, func(b *Body) *Permissions { return &b.Permissions }),
+	ofBody("sandbox", sandboxFields, func(b *Body) *Sandboxing { return &b.Sandbox }),
+	section("egress", fields(egressFields), func(b *Body) *Egress { return &b.Egress }),
+	section("mcp", fields(overlayMCPFields), func(b *Body) *MCP { return &b.MCP }),
+}, refused[Body](overlayHint, "harnesses", "models", "hooks", "telemetry", "instructions", "env", "require")...)

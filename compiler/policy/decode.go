@@ -18,33 +18,178 @@ type (
 	node    = source.Node
 )
 
-// str, text, boolean and list make table entries for plain values.
-func str[T any](name string, at func(*T) *source.Str) source.Field[T] {
-	return source.Field[T]{Name: name, Read: func(d *decoder, n *node, t *T) { *at(t) = d.Text(n) }}
+// leaf makes a table entry for a value that read returns. Every helper below says beside the reading what is read, so that schemas say what the reader does.
+func leaf[T, V any](key string, at func(*T) *V, read func(*decoder, *node) V, shape func() source.Shape) source.Field[T] {
+	return source.Field[T]{Name: key, Read: func(d *decoder, n *node, t *T) { *at(t) = read(d, n) }, Shape: shape, At: at}
 }
 
-func boolean[T any](name string, at func(*T) *source.Bool) source.Field[T] {
-	return source.Field[T]{Name: name, Read: func(d *decoder, n *node, t *T) { *at(t) = d.Bool(n) }}
+// Shapes that need no arguments. The forms of texts are named after what they spell.
+func anyText() source.Shape   { return source.Shape{Type: source.TextValue} }
+func fullText() source.Shape  { return source.Shape{Type: source.TextValue, Form: "text"} }
+func nameText() source.Shape  { return source.Shape{Type: source.TextValue, Form: "name"} }
+func oneBool() source.Shape   { return source.Shape{Type: source.BoolValue} }
+func textTable() source.Shape { return source.Shape{Type: source.TableValue, Item: new(anyText())} }
+func fullTexts() source.Shape { return listOf(fullText()) }
+
+func listOf(item source.Shape) source.Shape { return source.Shape{Type: source.ListValue, Item: &item} }
+
+func form(name string) func() source.Shape {
+	return func() source.Shape { return source.Shape{Type: source.TextValue, Form: name} }
 }
 
-func list[T any](name string, at func(*T) *source.Strs) source.Field[T] {
-	return source.Field[T]{Name: name, Read: func(d *decoder, n *node, t *T) { *at(t) = d.Texts(n) }}
+func words(of []string) func() source.Shape {
+	return func() source.Shape { return source.Shape{Type: source.WordValue, Words: of} }
 }
 
-func enum[T any](name string, at func(*T) *source.Str, words ...string) source.Field[T] {
-	return source.Field[T]{Name: name, Read: func(d *decoder, n *node, t *T) { *at(t) = d.Enum(n, words...) }}
+func str[T any](key string, at func(*T) *source.Str) source.Field[T] {
+	return leaf(key, at, (*decoder).Text, fullText)
+}
+
+func boolean[T any](key string, at func(*T) *source.Bool) source.Field[T] {
+	return leaf(key, at, (*decoder).Bool, oneBool)
+}
+
+func list[T any](key string, at func(*T) *source.Strs) source.Field[T] {
+	return leaf(key, at, (*decoder).Texts, fullTexts)
+}
+
+func enum[T any](key string, at func(*T) *source.Str, of ...string) source.Field[T] {
+	return leaf(key, at, func(d *decoder, n *node) source.Str { return d.Enum(n, of...) }, words(of))
+}
+
+func whole[T any](key string, lo, hi int64, at func(*T) *source.Int) source.Field[T] {
+	return leaf(key, at, func(d *decoder, n *node) source.Int { return d.Int(n, lo, hi) },
+		func() source.Shape { return source.Shape{Type: source.WholeValue, Min: lo, Max: hi} })
+}
+
+func pairs[T any](key string, at func(*T) *[]source.Pair) source.Field[T] {
+	return leaf(key, at, func(d *decoder, n *node) []source.Pair {
+		out, _ := d.Pairs(n)
+		return out
+	}, textTable)
 }
 
 func name[T any](key string, at func(*T) *source.Str) source.Field[T] {
-	return source.Field[T]{Name: key, Read: func(d *decoder, n *node, t *T) { *at(t) = readName(d, n) }}
+	return leaf(key, at, readName, nameText)
 }
 
-func header[T any](head func(*T) *Header) []source.Field[T] {
-	return []source.Field[T]{
-		{Name: "apiVersion", Read: func(*decoder, *node, *T) {}},
-		{Name: "kind", Read: func(*decoder, *node, *T) {}},
-		{Name: "name", Read: func(d *decoder, n *node, t *T) { head(t).Name = readName(d, n) }},
+func date[T any](key string, at func(*T) *Date) source.Field[T] {
+	return leaf(key, at, readDate, form("date"))
+}
+
+func url[T any](key string, at func(*T) *source.Str, schemes ...string) source.Field[T] {
+	return leaf(key, at, func(d *decoder, n *node) source.Str { return absoluteURL(d, n, schemes...) }, form(strings.Join(schemes, " or ")+" URL"))
+}
+
+func hosts[T any](key string, deny bool, at func(*T) *Hosts) source.Field[T] {
+	return leaf(key, at, func(d *decoder, n *node) Hosts { return readHosts(d, n, deny) }, func() source.Shape { return hostList(deny) })
+}
+
+func hostList(deny bool) source.Shape {
+	if deny {
+		return listOf(form("deny pattern")())
 	}
+	return listOf(form("host pattern")())
+}
+
+// custom makes a table entry for a value that read puts where it belongs: at at, and nowhere else that has a key.
+func custom[T, V any](key string, at func(*T) *V, shape func() source.Shape, read func(*decoder, *node, *T)) source.Field[T] {
+	return source.Field[T]{Name: key, Read: read, Shape: shape, At: at}
+}
+
+// refused makes a table entry for a key that is known and not taken.
+func refused[T any](hint string, keys ...string) []source.Field[T] {
+	out := make([]source.Field[T], len(keys))
+	for i, key := range keys {
+		out[i] = source.Field[T]{Name: key, Hint: hint}
+	}
+	return out
+}
+
+// mapping is how a mapping is read into a T: by its keys and the rules between them.
+type mapping[T any] struct {
+	fields []source.Field[T]
+	// need lists the keys that cannot be left out.
+	need []string
+	// Of the keys in one exactly one is given, or else is reported.
+	one  []string
+	code *diag.Code
+	text string
+	// check, when set, reports what the tables cannot say.
+	check func(*decoder, *node, *T)
+}
+
+func (m *mapping[T]) read(d *decoder, n *node, t *T) *T {
+	source.Map(d, n, m.fields, t)
+	if !source.IsMapping(n) {
+		return t
+	}
+	for _, key := range m.need {
+		d.Require(n, key, false)
+	}
+	if m.one != nil {
+		given := 0
+		for _, key := range m.one {
+			if source.Get(n, key) != nil {
+				given++
+			}
+		}
+		if given != 1 {
+			d.Diags.Add(*d.Report(m.code, n, "%s", m.text))
+		}
+	}
+	if m.check != nil {
+		m.check(d, n, t)
+	}
+	return t
+}
+
+func (m *mapping[T]) shape() source.Shape {
+	s := source.Describe(m.fields)
+	s.Need, s.One = m.need, m.one
+	return s
+}
+
+// section makes a table entry for a mapping inside another.
+func section[T, S any](key string, of mapping[S], at func(*T) *S) source.Field[T] {
+	return source.Field[T]{Name: key, Read: func(d *decoder, n *node, t *T) { of.read(d, n, at(t)) }, Shape: of.shape, At: at}
+}
+
+// items makes a table entry for a list of mappings. start begins an item at its place; where, when set, takes the place of the list.
+func items[T, E any](key string, of mapping[E], at func(*T) *[]E, start func(diag.Pos) E, where func(*T) *diag.Pos) source.Field[T] {
+	return source.Field[T]{Name: key, Shape: func() source.Shape { return listOf(of.shape()) }, At: at, Read: func(d *decoder, n *node, t *T) {
+		pos := source.Seq(d, n, func(_ int, c *node) {
+			e := start(d.Pos(c))
+			*at(t) = append(*at(t), *of.read(d, c, &e))
+		})
+		if where != nil {
+			*where(t) = pos
+		}
+	}}
+}
+
+// table makes a table entry for a mapping whose keys the author chooses.
+func table[T, E any](key string, at func(*T) *[]E, item func() source.Shape, each func(d *decoder, k source.Str, n *node) (E, bool)) source.Field[T] {
+	return source.Field[T]{Name: key, At: at, Shape: func() source.Shape { return source.Shape{Type: source.TableValue, Item: new(item())} }, Read: func(d *decoder, n *node, t *T) {
+		source.Keys(d, n, func(k source.Str, v *node) {
+			if e, ok := each(d, k, v); ok {
+				*at(t) = append(*at(t), e)
+			}
+		})
+	}}
+}
+
+// header are the keys that every document begins with. Which version and kind are taken is decided before the tables are used.
+func header[T any](kind string, head func(*T) *Header) []source.Field[T] {
+	return []source.Field[T]{
+		{Name: "apiVersion", Read: func(*decoder, *node, *T) {}, Shape: versions, At: (*APIVersion)(nil)},
+		{Name: "kind", Read: func(*decoder, *node, *T) {}, Shape: words([]string{kind}), At: func(t *T) *string { return &head(t).Kind }},
+		name("name", func(t *T) *source.Str { return &head(t).Name }),
+	}
+}
+
+func versions() source.Shape {
+	return source.Shape{Type: source.WordValue, Words: []string{string(V1)}, Old: []string{string(V1Alpha1)}}
 }
 
 // readName reads the name of a document or of something that others refer to. Names become path segments, tags and headers.
@@ -97,10 +242,6 @@ func badName(s string) string {
 	return ""
 }
 
-func hosts[T any](key string, deny bool, at func(*T) *Hosts) source.Field[T] {
-	return source.Field[T]{Name: key, Read: func(d *decoder, n *node, t *T) { *at(t) = readHosts(d, n, deny) }}
-}
-
 func readHosts(d *decoder, n *node, deny bool) Hosts {
 	parse := host.ParsePattern
 	if deny {
@@ -129,25 +270,28 @@ func readHosts(d *decoder, n *node, deny bool) Hosts {
 	return out
 }
 
-func paths[T any](key string, parse func(string) (fspath.Path, *fspath.Problem), code *diag.Code, at func(*T) *FilePaths) source.Field[T] {
-	return source.Field[T]{Name: key, Read: func(d *decoder, n *node, t *T) {
-		var out FilePaths
-		out.Pos = source.Seq(d, n, func(_ int, c *node) {
-			s := d.String(c)
-			if !s.IsSet() {
-				return
-			}
-			p, problem := parse(s.V)
-			if problem != nil {
-				x := d.Report(code, c, "%s %s", strconv.Quote(s.V), problem.Reason)
-				x.Hint = problem.Hint
-				d.Diags.Add(*x)
-				return
-			}
-			out.Items = append(out.Items, FilePath{p, s.Pos})
-		})
-		*at(t) = out
-	}}
+func paths[T any](key, form string, parse func(string) (fspath.Path, *fspath.Problem), code *diag.Code, at func(*T) *FilePaths) source.Field[T] {
+	return leaf(key, at, func(d *decoder, n *node) FilePaths { return readPaths(d, n, parse, code) },
+		func() source.Shape { return listOf(source.Shape{Type: source.TextValue, Form: form}) })
+}
+
+func readPaths(d *decoder, n *node, parse func(string) (fspath.Path, *fspath.Problem), code *diag.Code) FilePaths {
+	var out FilePaths
+	out.Pos = source.Seq(d, n, func(_ int, c *node) {
+		s := d.String(c)
+		if !s.IsSet() {
+			return
+		}
+		p, problem := parse(s.V)
+		if problem != nil {
+			x := d.Report(code, c, "%s %s", strconv.Quote(s.V), problem.Reason)
+			x.Hint = problem.Hint
+			d.Diags.Add(*x)
+			return
+		}
+		out.Items = append(out.Items, FilePath{p, s.Pos})
+	})
+	return out
 }
 
 // readDate reads YYYY-MM-DD; the day ends at midnight UTC.
@@ -164,10 +308,6 @@ func readDate(d *decoder, n *node) Date {
 		return Date{}
 	}
 	return Date{s, t.AddDate(0, 0, 1).Unix()}
-}
-
-func date[T any](key string, at func(*T) *Date) source.Field[T] {
-	return source.Field[T]{Name: key, Read: func(d *decoder, n *node, t *T) { *at(t) = readDate(d, n) }}
 }
 
 // readVersion reads an exact semantic version. Ranges are refused: what is rendered depends on the one version that runs.
@@ -218,10 +358,6 @@ func absoluteURL(d *decoder, n *node, schemes ...string) source.Str {
 	return s
 }
 
-func url[T any](key string, at func(*T) *source.Str, schemes ...string) source.Field[T] {
-	return source.Field[T]{Name: key, Read: func(d *decoder, n *node, t *T) { *at(t) = absoluteURL(d, n, schemes...) }}
-}
-
 // validURL reports whether a text is an absolute URL that every program reads alike: a known scheme, one certain host, no user information.
 func validURL(s string, schemes []string) bool {
 	scheme, _, ok := strings.Cut(s, "://")
@@ -234,8 +370,4 @@ func validURL(s string, schemes []string) bool {
 	}
 	_, err = host.ParseName(s)
 	return err == nil
-}
-
-func pairs[T any](key string, at func(*T) *[]source.Pair) source.Field[T] {
-	return source.Field[T]{Name: key, Read: func(d *decoder, n *node, t *T) { *at(t), _ = d.Pairs(n) }}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"net/netip"
 	neturl "net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,48 +26,34 @@ var identityFields = []source.Field[Identity]{
 	list("adminGroups", func(i *Identity) *source.Strs { return &i.AdminGroups }),
 }
 
-var acknowledgeFields = []source.Field[Acknowledgement]{
-	str("code", func(a *Acknowledgement) *source.Str { return &a.Code }),
-	str("path", func(a *Acknowledgement) *source.Str { return &a.Path }),
-	str("why", func(a *Acknowledgement) *source.Str { return &a.Why }),
-	date("until", func(a *Acknowledgement) *Date { return &a.Until }),
+var acknowledgeMapping = mapping[Acknowledgement]{
+	fields: []source.Field[Acknowledgement]{
+		str("code", func(a *Acknowledgement) *source.Str { return &a.Code }),
+		str("path", func(a *Acknowledgement) *source.Str { return &a.Path }),
+		str("why", func(a *Acknowledgement) *source.Str { return &a.Why }),
+		date("until", func(a *Acknowledgement) *Date { return &a.Until }),
+	},
+	need: []string{"code", "path", "why", "until"},
 }
 
-var halosFields = append(header(func(h *Halos) *Header { return &h.Header }),
-	str("org", func(h *Halos) *source.Str { return &h.Org }),
-	source.Field[Halos]{Name: "lifetime", Read: func(d *decoder, n *node, h *Halos) { h.Lifetime = readLifetime(d, n) }},
-	source.Field[Halos]{Name: "combinations", Read: func(d *decoder, n *node, h *Halos) {
-		source.Seq(d, n, func(_ int, c *node) {
-			if set := d.Strings(c); set.IsSet() {
-				h.Combinations = append(h.Combinations, set)
-			}
-		})
-	}},
-	source.Field[Halos]{Name: "require", Read: func(d *decoder, n *node, h *Halos) { h.Require = readRequire(d, n) }},
-	source.Field[Halos]{Name: "acknowledge", Read: func(d *decoder, n *node, h *Halos) {
-		source.Seq(d, n, func(_ int, c *node) {
-			a := Acknowledgement{Pos: d.Pos(c)}
-			source.Map(d, c, acknowledgeFields, &a)
-			if source.IsMapping(c) {
-				for _, key := range []string{"code", "path", "why", "until"} {
-					d.Require(c, key, false)
+var halosMapping = mapping[Halos]{
+	fields: slices.Concat(header("Halos", func(h *Halos) *Header { return &h.Header }), []source.Field[Halos]{
+		str("org", func(h *Halos) *source.Str { return &h.Org }),
+		leaf("lifetime", func(h *Halos) *source.Int { return &h.Lifetime }, readLifetime, form("lifetime")),
+		custom("combinations", func(h *Halos) *[]source.Strs { return &h.Combinations }, func() source.Shape { return listOf(listOf(anyText())) }, func(d *decoder, n *node, h *Halos) {
+			source.Seq(d, n, func(_ int, c *node) {
+				if set := d.Strings(c); set.IsSet() {
+					h.Combinations = append(h.Combinations, set)
 				}
-			}
-			h.Acknowledge = append(h.Acknowledge, a)
-		})
-	}},
-	source.Field[Halos]{Name: "identity", Read: func(d *decoder, n *node, h *Halos) { source.Map(d, n, identityFields, &h.Identity) }},
-	source.Field[Halos]{Name: "selfService", Hint: notHere},
-	source.Field[Halos]{Name: "tools", Hint: simpleMode},
-	source.Field[Halos]{Name: "provider", Hint: simpleMode},
-	source.Field[Halos]{Name: "models", Hint: simpleMode},
-	source.Field[Halos]{Name: "gateway", Hint: simpleMode},
-	source.Field[Halos]{Name: "gatewayEngine", Hint: simpleMode},
-	source.Field[Halos]{Name: "telemetry", Hint: simpleMode},
-	source.Field[Halos]{Name: "team", Hint: simpleMode},
-	source.Field[Halos]{Name: "safety", Hint: simpleMode},
-	source.Field[Halos]{Name: "rollout", Hint: simpleMode},
-)
+			})
+		}),
+		require(func(h *Halos) *[]Requirement { return &h.Require }),
+		items("acknowledge", acknowledgeMapping, func(h *Halos) *[]Acknowledgement { return &h.Acknowledge }, func(p diag.Pos) Acknowledgement { return Acknowledgement{Pos: p} }, nil),
+		section("identity", fields(identityFields), func(h *Halos) *Identity { return &h.Identity }),
+	}, refused[Halos](notHere, "selfService"),
+		refused[Halos](simpleMode, "tools", "provider", "models", "gateway", "gatewayEngine", "telemetry", "team", "safety", "rollout")),
+	need: []string{"org"},
+}
 
 // readLifetime reads a number of days, hours or weeks: 90d.
 func readLifetime(d *decoder, n *node) source.Int {
@@ -89,33 +76,29 @@ func readLifetime(d *decoder, n *node) source.Int {
 
 var authFields = []source.Field[GatewayAuth]{
 	str("helperCommand", func(a *GatewayAuth) *source.Str { return &a.HelperCommand }),
-	{Name: "ttlSeconds", Read: func(d *decoder, n *node, a *GatewayAuth) { a.TTLSeconds = d.Int(n, 1, 31_536_000) }},
+	whole("ttlSeconds", 1, 31_536_000, func(a *GatewayAuth) *source.Int { return &a.TTLSeconds }),
 	str("identityHeader", func(a *GatewayAuth) *source.Str { return &a.IdentityHeader }),
 }
 
 var targetFields = []source.Field[ModelTarget]{
 	name("upstream", func(t *ModelTarget) *source.Str { return &t.Upstream }),
 	str("model", func(t *ModelTarget) *source.Str { return &t.Model }),
-	{Name: "weight", Read: func(d *decoder, n *node, t *ModelTarget) { t.Weight = d.Int(n, 0, math.MaxInt32) }},
-	{Name: "priority", Read: func(d *decoder, n *node, t *ModelTarget) { t.Priority = d.Int(n, 0, math.MaxInt32) }},
-	{Name: "timeoutSeconds", Read: func(d *decoder, n *node, t *ModelTarget) { t.TimeoutSeconds = d.Int(n, 1, 86_400) }},
+	whole("weight", 0, math.MaxInt32, func(t *ModelTarget) *source.Int { return &t.Weight }),
+	whole("priority", 0, math.MaxInt32, func(t *ModelTarget) *source.Int { return &t.Priority }),
+	whole("timeoutSeconds", 1, 86_400, func(t *ModelTarget) *source.Int { return &t.TimeoutSeconds }),
 }
 
-type gatewayModel struct {
-	one  ModelTarget
+// aliased is a model alias as it is written: one upstream model, several, or both.
+type aliased struct {
+	one ModelTarget
+	// The upstream models behind the alias, when there is more than one.
 	many []ModelTarget
 }
 
-var gatewayModelFields = []source.Field[gatewayModel]{
-	name("upstream", func(m *gatewayModel) *source.Str { return &m.one.Upstream }),
-	str("model", func(m *gatewayModel) *source.Str { return &m.one.Model }),
-	{Name: "targets", Read: func(d *decoder, n *node, m *gatewayModel) {
-		source.Seq(d, n, func(_ int, c *node) {
-			var t ModelTarget
-			source.Map(d, c, targetFields, &t)
-			m.many = append(m.many, t)
-		})
-	}},
+var aliasedFields = []source.Field[aliased]{
+	name("upstream", func(m *aliased) *source.Str { return &m.one.Upstream }),
+	str("model", func(m *aliased) *source.Str { return &m.one.Model }),
+	items("targets", fields(targetFields), func(m *aliased) *[]ModelTarget { return &m.many }, func(diag.Pos) ModelTarget { return ModelTarget{} }, nil),
 }
 
 var credentialFields = []source.Field[Upstream]{
@@ -130,42 +113,42 @@ var upstreamFields = []source.Field[Upstream]{
 	str("project", func(u *Upstream) *source.Str { return &u.Project }),
 	str("region", func(u *Upstream) *source.Str { return &u.Region }),
 	str("apiVersion", func(u *Upstream) *source.Str { return &u.APIVersion }),
-	{Name: "credential", Read: func(d *decoder, n *node, u *Upstream) { source.Map(d, n, credentialFields, u) }},
+	custom("credential", func(u *Upstream) *credential { return (*credential)(u) }, func() source.Shape { return source.Describe(credentialFields) },
+		func(d *decoder, n *node, u *Upstream) { source.Map(d, n, credentialFields, u) }),
 	list("serves", func(u *Upstream) *source.Strs { return &u.Serves }),
 }
 
-var gatewayFields = append(header(func(g *Gateway) *Header { return &g.Header }),
-	source.Field[Gateway]{Name: "baseURL", Read: func(d *decoder, n *node, g *Gateway) {
-		g.BaseURL = absoluteURL(d, n, "https", "http")
-		g.Host = gatewayHost(g.BaseURL.V)
-	}},
-	enum("engine", func(g *Gateway) *source.Str { return &g.Engine }, "halo-proxy", "kong", "external"),
-	source.Field[Gateway]{Name: "protocols", Read: func(d *decoder, n *node, g *Gateway) {
-		source.Keys(d, n, func(k source.Str, v *node) {
-			if s := d.Enum(v, "anthropic-messages", "bedrock-invoke", "openai-responses", "gemini"); s.IsSet() {
-				g.Protocols = append(g.Protocols, source.Pair{Key: k, Value: s})
-			}
-		})
-	}},
-	source.Field[Gateway]{Name: "auth", Read: func(d *decoder, n *node, g *Gateway) { source.Map(d, n, authFields, &g.Auth) }},
-	source.Field[Gateway]{Name: "models", Read: func(d *decoder, n *node, g *Gateway) {
-		source.Keys(d, n, func(k source.Str, v *node) {
-			var m gatewayModel
-			source.Map(d, v, gatewayModelFields, &m)
+// wires are the protocols between a harness and the gateway.
+var wires = []string{"anthropic-messages", "bedrock-invoke", "openai-responses", "gemini"}
+
+var gatewayMapping = mapping[Gateway]{
+	fields: append(header("Gateway", func(g *Gateway) *Header { return &g.Header }),
+		custom("baseURL", func(g *Gateway) *source.Str { return &g.BaseURL }, form("https or http URL"), func(d *decoder, n *node, g *Gateway) {
+			g.BaseURL = absoluteURL(d, n, "https", "http")
+			g.Host = gatewayHost(g.BaseURL.V)
+		}),
+		enum("engine", func(g *Gateway) *source.Str { return &g.Engine }, "halo-proxy", "kong", "external"),
+		table("protocols", func(g *Gateway) *[]source.Pair { return &g.Protocols }, words(wires), func(d *decoder, k source.Str, n *node) (source.Pair, bool) {
+			s := d.Enum(n, wires...)
+			return source.Pair{Key: k, Value: s}, s.IsSet()
+		}),
+		section("auth", fields(authFields), func(g *Gateway) *GatewayAuth { return &g.Auth }),
+		table("models", func(g *Gateway) *[]GatewayModel { return &g.Models }, func() source.Shape { return source.Describe(aliasedFields) }, func(d *decoder, k source.Str, n *node) (GatewayModel, bool) {
+			var m aliased
+			source.Map(d, n, aliasedFields, &m)
 			if m.one.Upstream.IsSet() || m.one.Model.IsSet() {
 				m.many = append(m.many, m.one)
 			}
-			g.Models = append(g.Models, GatewayModel{k, m.many})
-		})
-	}},
-	source.Field[Gateway]{Name: "upstreams", Read: func(d *decoder, n *node, g *Gateway) {
-		source.Keys(d, n, func(k source.Str, v *node) {
+			return GatewayModel{k, m.many}, true
+		}),
+		table("upstreams", func(g *Gateway) *[]Upstream { return &g.Upstreams }, func() source.Shape { return source.Describe(upstreamFields) }, func(d *decoder, k source.Str, n *node) (Upstream, bool) {
 			u := Upstream{Name: k}
-			source.Map(d, v, upstreamFields, &u)
-			g.Upstreams = append(g.Upstreams, u)
-		})
-	}},
-)
+			source.Map(d, n, upstreamFields, &u)
+			return u, true
+		}),
+	),
+	need: []string{"name", "baseURL"},
+}
 
 // gatewayHost returns the host name of the gateway, or "" when it is on the device itself.
 func gatewayHost(baseURL string) host.Name {
@@ -183,20 +166,26 @@ func gatewayHost(baseURL string) host.Name {
 	return n
 }
 
-var presetFields = append(header(func(p *Preset) *Header { return &p.Header }),
-	source.Field[Preset]{Name: "hosts", Read: func(d *decoder, n *node, p *Preset) { p.Hosts = readHosts(d, n, false).Items }},
-	url("source", func(p *Preset) *source.Str { return &p.Source }, "https", "http"),
-	date("reviewed", func(p *Preset) *Date { return &p.Reviewed }),
-)
+var presetMapping = mapping[Preset]{
+	fields: append(header("Preset", func(p *Preset) *Header { return &p.Header }),
+		leaf("hosts", func(p *Preset) *[]Host { return &p.Hosts }, func(d *decoder, n *node) []Host { return readHosts(d, n, false).Items }, func() source.Shape { return hostList(false) }),
+		url("source", func(p *Preset) *source.Str { return &p.Source }, "https", "http"),
+		date("reviewed", func(p *Preset) *Date { return &p.Reviewed }),
+	),
+	need: []string{"name", "hosts"},
+}
 
-var profileFields = bodyOf(append(header(func(p *Profile) *Header { return &p.Header }),
-	name("extends", func(p *Profile) *source.Str { return &p.Extends })),
-	bodyFields, func(p *Profile) *Body { return &p.Body })
+var profileMapping = mapping[Profile]{
+	fields: bodyOf(append(header("Profile", func(p *Profile) *Header { return &p.Header }),
+		name("extends", func(p *Profile) *source.Str { return &p.Extends })),
+		bodyFields, func(p *Profile) *Body { return &p.Body }),
+	need: []string{"name"},
+}
 
 // bodyOf adds the fields of a Body to those of the document that holds one.
 func bodyOf[T any](fields []source.Field[T], body []source.Field[Body], at func(*T) *Body) []source.Field[T] {
 	for _, f := range body {
-		g := source.Field[T]{Name: f.Name, Hint: f.Hint}
+		g := source.Field[T]{Name: f.Name, Hint: f.Hint, Shape: f.Shape, At: f.At}
 		if f.Read != nil {
 			g.Read = func(d *decoder, n *node, t *T) { f.Read(d, n, at(t)) }
 		}
@@ -208,99 +197,93 @@ func bodyOf[T any](fields []source.Field[T], body []source.Field[Body], at func(
 var ringMembershipFields = []source.Field[Membership]{
 	list("users", func(m *Membership) *source.Strs { return &m.Users }),
 	list("groups", func(m *Membership) *source.Strs { return &m.Groups }),
-	{Name: "percent", Read: func(d *decoder, n *node, m *Membership) {
-		f, pos := d.Number(n)
-		if !pos.IsValid() {
-			return
-		}
-		if f < 0 || f > 100 || f*100 != math.Round(f*100) {
-			x := d.Report(codePercent, n, "%s is not a percentage from 0 to 100 with at most two decimals", n.Value)
-			d.Diags.Add(*x)
-			return
-		}
-		m.Percent = source.Int{V: int64(math.Round(f * 100)), Pos: pos}
-	}},
+	leaf("percent", func(m *Membership) *source.Int { return &m.Percent }, readPercent, func() source.Shape { return source.Shape{Type: source.NumberValue, Max: 100} }),
 	boolean("default", func(m *Membership) *source.Bool { return &m.Default }),
 	boolean("optIn", func(m *Membership) *source.Bool { return &m.OptIn }),
 }
 
-var unitMembershipFields = []source.Field[Membership]{ringMembershipFields[0], ringMembershipFields[1]}
-
-var ringFields = append(header(func(r *Ring) *Header { return &r.Header }),
-	source.Field[Ring]{Name: "order", Read: func(d *decoder, n *node, r *Ring) { r.Order = d.Int(n, 0, math.MaxInt32) }},
-	name("profile", func(r *Ring) *source.Str { return &r.Profile }),
-	str("release", func(r *Ring) *source.Str { return &r.Release }),
-	source.Field[Ring]{Name: "membership", Read: func(d *decoder, n *node, r *Ring) { source.Map(d, n, ringMembershipFields, &r.Membership) }},
-	enum("posture", func(r *Ring) *source.Str { return &r.Posture }, "off", "warn", "enforce"),
-	enum("versionGate", func(r *Ring) *source.Str { return &r.VersionGate }, "off", "warn", "enforce"),
-	source.Field[Ring]{Name: "egress", Hint: "a ring has no policy of its own: write a child profile with the extra hosts and point the ring at it"},
-	source.Field[Ring]{Name: "sandbox", Hint: "a ring has no policy of its own: write a child profile and point the ring at it"},
-)
-
-var unitFields = append(header(func(u *Unit) *Header { return &u.Header }),
-	source.Field[Unit]{Name: "membership", Read: func(d *decoder, n *node, u *Unit) { source.Map(d, n, unitMembershipFields, &u.Membership) }},
-	list("rings", func(u *Unit) *source.Strs { return &u.Rings }),
-	name("parent", func(u *Unit) *source.Str { return &u.Parent }),
-	source.Field[Unit]{Name: "overlay", Read: func(d *decoder, n *node, u *Unit) { source.Map(d, n, overlayFields, &u.Overlay) }},
-	source.Field[Unit]{Name: "egress", Hint: "write it under overlay"},
-	source.Field[Unit]{Name: "sandbox", Hint: "write it under overlay"},
-)
-
-var testFields = []source.Field[Test]{
-	str("host", func(t *Test) *source.Str { return &t.Host }),
-	str("path", func(t *Test) *source.Str { return &t.Path }),
-	name("ring", func(t *Test) *source.Str { return &t.Ring }),
-	list("units", func(t *Test) *source.Strs { return &t.Units }),
-	enum("os", func(t *Test) *source.Str { return &t.OS }, OSes...),
-	name("sandbox", func(t *Test) *source.Str { return &t.Sandbox }),
-	{Name: "port", Read: func(d *decoder, n *node, t *Test) { t.Port = d.Int(n, 1, 65535) }},
-	enum("expect", func(t *Test) *source.Str { return &t.Expect }, "allow", "deny"),
-	str("rule", func(t *Test) *source.Str { return &t.Rule }),
+// readPercent reads a percentage into hundredths of a percent.
+func readPercent(d *decoder, n *node) source.Int {
+	f, pos := d.Number(n)
+	if !pos.IsValid() {
+		return source.Int{}
+	}
+	if f < 0 || f > 100 || f*100 != math.Round(f*100) {
+		d.Diags.Add(*d.Report(codePercent, n, "%s is not a percentage from 0 to 100 with at most two decimals", n.Value))
+		return source.Int{}
+	}
+	return source.Int{V: int64(math.Round(f * 100)), Pos: pos}
 }
 
-var testDocFields = append(header(func(t *PolicyTest) *Header { return &t.Header }),
-	source.Field[PolicyTest]{Name: "tests", Read: func(d *decoder, n *node, p *PolicyTest) {
-		source.Seq(d, n, func(_ int, c *node) {
-			t := Test{Pos: d.Pos(c)}
-			source.Map(d, c, testFields, &t)
-			if source.IsMapping(c) {
-				d.Require(c, "expect", t.Expect.IsSet())
-				if (source.Get(c, "host") == nil) == (source.Get(c, "path") == nil) {
-					d.Diags.Add(*d.Report(codeTest, c, "a policy test needs exactly one of host and path"))
-				}
-				switch sandbox := source.Get(c, "sandbox") != nil; {
-				case !sandbox && source.Get(c, "port") != nil:
-					d.Diags.Add(*d.Report(codeTest, source.Get(c, "port"), "a port matters to a sandbox only; name one with sandbox"))
-				case sandbox && source.Get(c, "path") != nil:
-					d.Diags.Add(*d.Report(codeTest, source.Get(c, "sandbox"), "a test of a sandbox asks about a host"))
-				}
-			}
-			p.Tests = append(p.Tests, t)
-		})
-	}},
-)
+var unitMembershipFields = []source.Field[Membership]{ringMembershipFields[0], ringMembershipFields[1]}
 
-var exceptionFields = append(header(func(e *Exception) *Header { return &e.Header }),
-	name("unit", func(e *Exception) *source.Str { return &e.Unit }),
-	name("ring", func(e *Exception) *source.Str { return &e.Ring }),
-	str("field", func(e *Exception) *source.Str { return &e.Field }),
-	str("entry", func(e *Exception) *source.Str { return &e.Entry }),
-	str("owner", func(e *Exception) *source.Str { return &e.Owner }),
-	str("reason", func(e *Exception) *source.Str { return &e.Reason }),
-	str("ticket", func(e *Exception) *source.Str { return &e.Ticket }),
-	date("expires", func(e *Exception) *Date { return &e.Expires }),
-)
+var ringMapping = mapping[Ring]{
+	fields: slices.Concat(header("Ring", func(r *Ring) *Header { return &r.Header }), []source.Field[Ring]{
+		whole("order", 0, math.MaxInt32, func(r *Ring) *source.Int { return &r.Order }),
+		name("profile", func(r *Ring) *source.Str { return &r.Profile }),
+		str("release", func(r *Ring) *source.Str { return &r.Release }),
+		section("membership", fields(ringMembershipFields), func(r *Ring) *Membership { return &r.Membership }),
+		enum("posture", func(r *Ring) *source.Str { return &r.Posture }, "off", "warn", "enforce"),
+		enum("versionGate", func(r *Ring) *source.Str { return &r.VersionGate }, "off", "warn", "enforce"),
+	},
+		refused[Ring]("a ring has no policy of its own: write a child profile with the extra hosts and point the ring at it", "egress"),
+		refused[Ring]("a ring has no policy of its own: write a child profile and point the ring at it", "sandbox")),
+	need: []string{"name", "order", "profile"},
+}
 
-// required lists the keys that each kind cannot do without.
-var required = map[string][]string{
-	"Gateway":    {"name", "baseURL"},
-	"Preset":     {"name", "hosts"},
-	"Profile":    {"name"},
-	"Ring":       {"name", "order", "profile"},
-	"Unit":       {"name", "overlay"},
-	"PolicyTest": {"name", "tests"},
-	"Sandbox":    {"name"},
-	"Exception":  {"name", "field", "owner", "reason", "expires"},
+var unitMapping = mapping[Unit]{
+	fields: append(append(header("Unit", func(u *Unit) *Header { return &u.Header }),
+		section("membership", fields(unitMembershipFields), func(u *Unit) *Membership { return &u.Membership }),
+		list("rings", func(u *Unit) *source.Strs { return &u.Rings }),
+		name("parent", func(u *Unit) *source.Str { return &u.Parent }),
+		section("overlay", fields(overlayFields), func(u *Unit) *Body { return &u.Overlay }),
+	), refused[Unit]("write it under overlay", "egress", "sandbox")...),
+	need: []string{"name", "overlay"},
+}
+
+var testMapping = mapping[Test]{
+	fields: []source.Field[Test]{
+		str("host", func(t *Test) *source.Str { return &t.Host }),
+		str("path", func(t *Test) *source.Str { return &t.Path }),
+		name("ring", func(t *Test) *source.Str { return &t.Ring }),
+		list("units", func(t *Test) *source.Strs { return &t.Units }),
+		enum("os", func(t *Test) *source.Str { return &t.OS }, OSes...),
+		name("sandbox", func(t *Test) *source.Str { return &t.Sandbox }),
+		whole("port", 1, 65535, func(t *Test) *source.Int { return &t.Port }),
+		enum("expect", func(t *Test) *source.Str { return &t.Expect }, "allow", "deny"),
+		str("rule", func(t *Test) *source.Str { return &t.Rule }),
+	},
+	need: []string{"expect"},
+	one:  []string{"host", "path"}, code: codeTest, text: "a policy test needs exactly one of host and path",
+	check: func(d *decoder, n *node, _ *Test) {
+		switch sandbox := source.Get(n, "sandbox") != nil; {
+		case !sandbox && source.Get(n, "port") != nil:
+			d.Diags.Add(*d.Report(codeTest, source.Get(n, "port"), "a port matters to a sandbox only; name one with sandbox"))
+		case sandbox && source.Get(n, "path") != nil:
+			d.Diags.Add(*d.Report(codeTest, source.Get(n, "sandbox"), "a test of a sandbox asks about a host"))
+		}
+	},
+}
+
+var policyTestMapping = mapping[PolicyTest]{
+	fields: append(header("PolicyTest", func(t *PolicyTest) *Header { return &t.Header }),
+		items("tests", testMapping, func(p *PolicyTest) *[]Test { return &p.Tests }, func(p diag.Pos) Test { return Test{Pos: p} }, nil)),
+	need: []string{"name", "tests"},
+}
+
+var exceptionMapping = mapping[Exception]{
+	fields: append(header("Exception", func(e *Exception) *Header { return &e.Header }),
+		name("unit", func(e *Exception) *source.Str { return &e.Unit }),
+		name("ring", func(e *Exception) *source.Str { return &e.Ring }),
+		str("field", func(e *Exception) *source.Str { return &e.Field }),
+		str("entry", func(e *Exception) *source.Str { return &e.Entry }),
+		str("owner", func(e *Exception) *source.Str { return &e.Owner }),
+		str("reason", func(e *Exception) *source.Str { return &e.Reason }),
+		str("ticket", func(e *Exception) *source.Str { return &e.Ticket }),
+		date("expires", func(e *Exception) *Date { return &e.Expires }),
+	),
+	need: []string{"name", "field", "owner", "reason", "expires"},
+	one:  []string{"unit", "ring"}, code: codeException, text: "an exception names exactly one of unit and ring",
 }
 
 // Kinds are the kinds of documents besides Halos, sorted.
@@ -309,36 +292,48 @@ var Kinds = []string{"Exception", "Gateway", "PolicyTest", "Preset", "Profile", 
 // document decodes one document of a known kind and returns the typed value.
 func document(d *decoder, kind string, n *node, pos diag.Pos) headed {
 	h := Header{Kind: kind, Pos: pos}
-	var out headed
 	switch kind {
 	case "Gateway":
-		out = read(d, n, gatewayFields, &Gateway{Header: h})
+		return gatewayMapping.read(d, n, &Gateway{Header: h})
 	case "Preset":
-		out = read(d, n, presetFields, &Preset{Header: h})
+		return presetMapping.read(d, n, &Preset{Header: h})
 	case "Profile":
-		out = read(d, n, profileFields, &Profile{Header: h})
+		return profileMapping.read(d, n, &Profile{Header: h})
 	case "Ring":
-		out = read(d, n, ringFields, &Ring{Header: h})
+		return ringMapping.read(d, n, &Ring{Header: h})
 	case "Unit":
-		out = read(d, n, unitFields, &Unit{Header: h})
+		return unitMapping.read(d, n, &Unit{Header: h})
 	case "PolicyTest":
-		out = read(d, n, testDocFields, &PolicyTest{Header: h})
+		return policyTestMapping.read(d, n, &PolicyTest{Header: h})
 	case "Exception":
-		e := read(d, n, exceptionFields, &Exception{Header: h})
-		if (source.Get(n, "unit") == nil) == (source.Get(n, "ring") == nil) {
-			d.Diags.Add(*d.Report(codeException, n, "an exception names exactly one of unit and ring"))
-		}
-		out = e
+		return exceptionMapping.read(d, n, &Exception{Header: h})
 	case "Sandbox":
-		out = readSandbox(d, n, &Sandbox{Header: h})
+		return sandboxMapping.read(d, n, &Sandbox{Header: h})
 	}
-	for _, key := range required[kind] {
-		d.Require(n, key, false)
-	}
-	return out
+	return nil
 }
 
-func read[T any](d *decoder, n *node, fields []source.Field[T], into *T) *T {
-	source.Map(d, n, fields, into)
-	return into
+// Shape describes the documents of a kind: one of Kinds, or Halos. A kind that does not exist has no keys.
+func Shape(kind string) source.Shape {
+	switch kind {
+	case "Halos":
+		return halosMapping.shape()
+	case "Gateway":
+		return gatewayMapping.shape()
+	case "Preset":
+		return presetMapping.shape()
+	case "Profile":
+		return profileMapping.shape()
+	case "Ring":
+		return ringMapping.shape()
+	case "Unit":
+		return unitMapping.shape()
+	case "PolicyTest":
+		return policyTestMapping.shape()
+	case "Exception":
+		return exceptionMapping.shape()
+	case "Sandbox":
+		return sandboxMapping.shape()
+	}
+	return source.Shape{}
 }

@@ -178,8 +178,7 @@ func visit(doc *source.Document, in *source.Interner, diags *diag.List, readPack
 		}
 		d.Doc = "Halos"
 		version(d, doc.Root, false)
-		h := read(d, doc.Root, halosFields, &Halos{Header: Header{Kind: "Halos", Pos: pos}})
-		d.Require(doc.Root, "org", false)
+		h := halosMapping.read(d, doc.Root, &Halos{Header: Header{Kind: "Halos", Pos: pos}})
 		h.Bad = doc.Flawed || diags.Errors() > before
 		return h
 	}
@@ -244,9 +243,9 @@ func version(d *source.Decoder, root *source.Node, must bool) {
 	if !v.IsSet() {
 		return
 	}
-	switch v.V {
-	case "halos.dev/v1":
-	case "halos.dev/v1alpha1":
+	switch APIVersion(v.V) {
+	case V1:
+	case V1Alpha1:
 		d.Diags.Add(*d.Report(codeOldVersion, n, "apiVersion halos.dev/v1alpha1 is old; write halos.dev/v1"))
 	default:
 		x := d.Report(codeAPIVersion, n, "unknown apiVersion %s", strconv.Quote(v.V))

@@ -10,15 +10,23 @@ import (
 	"halos.dev/halo/compiler/source"
 )
 
-// Sandbox is a document that joins what an OpenShell sandbox reads at start, a sandbox pack and DefenseClaw's openshell block.
+// Sandbox is a document that joins what an OpenShell sandbox reads at start, a sandbox pack and DefenseClaw's openshell block. A profile names one with
+// sandbox.policy.
 type Sandbox struct {
 	Header
-	// OpenShell is the policy section, nil when the document has none.
+	// OpenShell is what policy.yaml is composed from, nil when the document has none.
 	OpenShell *OpenShell
-	// Pack names a built-in pack or one of the repo; PackDir is where devices keep packs.
-	Pack, PackDir source.Str
-	// Block is the openshell section, nil when the document has none. Its places are in Places.
-	Block  *pack.Config
+	// Pack is a built-in pack (open, balanced, strict) or one of the repo, packs/NAME/pack.yaml.
+	//
+	// Example: team-web
+	Pack source.Str
+	// PackDir is where devices keep packs: an absolute path, or one below ~/.
+	//
+	// Default: /etc/defenseclaw/policies/sandbox
+	PackDir source.Str
+	// Block is the openshell block of DefenseClaw's config.yaml, nil when the document has none.
+	Block *pack.Config
+	// Places are the places of values of Block.
 	Places pack.Positions
 	// Resolved is what the block comes to without run options: nil without a block and a pack, and when they cannot be resolved. Digest identifies the document by meaning,
 	// the files it names included. Whoever made the repo fills both in before policies are made from it.
@@ -28,18 +36,46 @@ type Sandbox struct {
 
 // OpenShell is the policy section of a Sandbox: what policy.yaml is composed from.
 type OpenShell struct {
-	Pos    diag.Pos
-	Base   source.Str
+	// Pos is the place of the section.
+	Pos diag.Pos
+	// Base is the file that the policy begins with; without it, the built-in one.
+	//
+	// Example: openshell/base.yaml
+	Base source.Str
+	// Agents are the agents that a policy is composed for, by OpenShell's names: claude, opencode.
+	//
+	// Example: [claude]
 	Agents source.Strs
-	// Provider and BaseURL are the inference section.
-	Provider, BaseURL source.Str
-	Fragments         source.Strs
-	Workspace         source.Str
-	// Hosts is network.hosts.
-	Hosts           source.Strs
-	Egress          source.Str
-	Ports           []source.Int
-	Replace, Permit source.Strs
+	// Provider is the model provider: anthropic, openai and so on.
+	//
+	// Example: anthropic
+	Provider source.Str
+	// BaseURL is where the provider is reached, when not at its own address.
+	//
+	// Example: https://ai.acme.example
+	BaseURL source.Str
+	// Fragments are files that are added, in this order.
+	//
+	// Example: [openshell/registry.yaml]
+	Fragments source.Strs
+	// Workspace is the workspace file whose hosts are allowed.
+	//
+	// Example: .kaiden/workspace.json
+	Workspace source.Str
+	// Hosts are the hosts of the workspace, when there is no workspace file.
+	Hosts source.Strs
+	// Egress says whether the hosts that the ring allows become a rule of the policy.
+	//
+	// Default: profile
+	Egress source.Str
+	// Ports are the ports of that rule.
+	//
+	// Default: [443, 80]
+	Ports []source.Int
+	// Replace lists rules that a later layer may replace.
+	Replace source.Strs
+	// Permit lists hosts that the policy may allow although the ring's default denies them. A host on deniedDomains can never be permitted.
+	Permit source.Strs
 }
 
 // SandboxPackDir is where devices keep packs when a Sandbox does not say.
@@ -57,7 +93,11 @@ type RepoFile struct {
 
 // repoPath reads the path of a file below openshell/, or of the workspace file.
 func repoPath[T any](key string, workspace bool, at func(*T) *source.Str) source.Field[T] {
-	return source.Field[T]{Name: key, Read: func(d *decoder, n *node, t *T) { *at(t) = readRepoPath(d, n, workspace) }}
+	spelled := "openshell file"
+	if workspace {
+		spelled = "workspace file"
+	}
+	return leaf(key, at, func(d *decoder, n *node) source.Str { return readRepoPath(d, n, workspace) }, form(spelled))
 }
 
 func readRepoPath(d *decoder, n *node, workspace bool) source.Str {
@@ -74,6 +114,14 @@ func readRepoPath(d *decoder, n *node, workspace bool) source.Str {
 	return s
 }
 
+// inference and network are sections of an OpenShell as they are written.
+type (
+	// The model endpoint that the sandbox may reach, and nothing else of its provider.
+	inference OpenShell
+	// The hosts of the workspace, where there is no workspace file.
+	network OpenShell
+)
+
 var inferenceFields = []source.Field[OpenShell]{
 	str("provider", func(o *OpenShell) *source.Str { return &o.Provider }),
 	str("baseURL", func(o *OpenShell) *source.Str { return &o.BaseURL }),
@@ -86,52 +134,70 @@ var networkFields = []source.Field[OpenShell]{
 var openshellFields = []source.Field[OpenShell]{
 	repoPath("base", false, func(o *OpenShell) *source.Str { return &o.Base }),
 	list("agents", func(o *OpenShell) *source.Strs { return &o.Agents }),
-	{Name: "inference", Read: func(d *decoder, n *node, o *OpenShell) { source.Map(d, n, inferenceFields, o) }},
-	{Name: "fragments", Read: func(d *decoder, n *node, o *OpenShell) {
+	custom("inference", func(o *OpenShell) *inference { return (*inference)(o) }, func() source.Shape { return source.Describe(inferenceFields) },
+		func(d *decoder, n *node, o *OpenShell) { source.Map(d, n, inferenceFields, o) }),
+	custom("fragments", func(o *OpenShell) *source.Strs { return &o.Fragments }, func() source.Shape { return listOf(form("openshell file")()) }, func(d *decoder, n *node, o *OpenShell) {
 		o.Fragments.Pos = source.Seq(d, n, func(_ int, c *node) {
 			if s := readRepoPath(d, c, false); s.IsSet() {
 				o.Fragments.Items = append(o.Fragments.Items, s)
 			}
 		})
-	}},
+	}),
 	repoPath("workspace", true, func(o *OpenShell) *source.Str { return &o.Workspace }),
-	{Name: "network", Read: func(d *decoder, n *node, o *OpenShell) { source.Map(d, n, networkFields, o) }},
+	custom("network", func(o *OpenShell) *network { return (*network)(o) }, func() source.Shape { return source.Describe(networkFields) },
+		func(d *decoder, n *node, o *OpenShell) { source.Map(d, n, networkFields, o) }),
 	enum("egress", func(o *OpenShell) *source.Str { return &o.Egress }, "profile", "none"),
-	{Name: "ports", Read: func(d *decoder, n *node, o *OpenShell) {
-		source.Seq(d, n, func(_ int, c *node) {
-			if p := d.Int(c, 1, 65535); p.IsSet() {
-				o.Ports = append(o.Ports, p)
-			}
-		})
-	}},
+	custom("ports", func(o *OpenShell) *[]source.Int { return &o.Ports }, func() source.Shape { return listOf(source.Shape{Type: source.WholeValue, Min: 1, Max: 65535}) },
+		func(d *decoder, n *node, o *OpenShell) {
+			source.Seq(d, n, func(_ int, c *node) {
+				if p := d.Int(c, 1, 65535); p.IsSet() {
+					o.Ports = append(o.Ports, p)
+				}
+			})
+		}),
 	list("replace", func(o *OpenShell) *source.Strs { return &o.Replace }),
 	list("permit", func(o *OpenShell) *source.Strs { return &o.Permit }),
 }
 
-var sandboxDocFields = append(header(func(s *Sandbox) *Header { return &s.Header }),
-	source.Field[Sandbox]{Name: "policy", Read: func(d *decoder, n *node, s *Sandbox) {
-		s.OpenShell = &OpenShell{Pos: d.Pos(n)}
-		source.Map(d, n, openshellFields, s.OpenShell)
-		if o := s.OpenShell; o.Workspace.IsSet() && o.Hosts.IsSet() {
-			x := d.Report(codeTwoSources, n, "workspace and network both list the hosts of the workspace")
-			x.Hint = "keep one of the two"
-			d.Diags.Add(*x)
-		}
-	}},
-	name("pack", func(s *Sandbox) *source.Str { return &s.Pack }),
-	str("packDir", func(s *Sandbox) *source.Str { return &s.PackDir }),
-	source.Field[Sandbox]{Name: "openshell", Read: func(d *decoder, n *node, s *Sandbox) {
-		var found []diag.Diagnostic
-		s.Block, s.Places, found = pack.ParseConfig(n, pack.Source{File: d.File, Path: "openshell", Repo: true, Vetted: true})
-		for _, x := range found {
-			x.Document = d.Doc
-			d.Diags.Add(x)
-		}
-	}},
-)
+var sandboxMapping = mapping[Sandbox]{
+	fields: append(header("Sandbox", func(s *Sandbox) *Header { return &s.Header }),
+		custom("policy", func(s *Sandbox) **OpenShell { return &s.OpenShell }, func() source.Shape { return source.Describe(openshellFields) }, func(d *decoder, n *node, s *Sandbox) {
+			s.OpenShell = &OpenShell{Pos: d.Pos(n)}
+			source.Map(d, n, openshellFields, s.OpenShell)
+			if o := s.OpenShell; o.Workspace.IsSet() && o.Hosts.IsSet() {
+				x := d.Report(codeTwoSources, n, "workspace and network both list the hosts of the workspace")
+				x.Hint = "keep one of the two"
+				d.Diags.Add(*x)
+			}
+		}),
+		name("pack", func(s *Sandbox) *source.Str { return &s.Pack }),
+		leaf("packDir", func(s *Sandbox) *source.Str { return &s.PackDir }, readFolder, form("device folder")),
+		custom("openshell", func(s *Sandbox) **pack.Config { return &s.Block }, pack.ConfigShape, func(d *decoder, n *node, s *Sandbox) {
+			var found []diag.Diagnostic
+			s.Block, s.Places, found = pack.ParseConfig(n, pack.Source{File: d.File, Path: "openshell", Repo: true, Vetted: true})
+			for _, x := range found {
+				x.Document = d.Doc
+				d.Diags.Add(x)
+			}
+		}),
+	),
+	need:  []string{"name"},
+	check: checkTwice,
+}
 
-func readSandbox(d *decoder, n *node, s *Sandbox) *Sandbox {
-	read(d, n, sandboxDocFields, s)
+// readFolder reads a folder of a device.
+func readFolder(d *decoder, n *node) source.Str {
+	s := d.Text(n)
+	if s.IsSet() && !path.IsAbs(s.V) && !strings.HasPrefix(s.V, "~/") {
+		x := d.Report(codeRepoPath, n, "%q is not a folder of a device: it must be absolute or start with ~/", s.V)
+		x.Hint = "packDir: " + SandboxPackDir
+		d.Diags.Add(*x)
+	}
+	return s
+}
+
+// checkTwice refuses a pack or its folder that is written in both places.
+func checkTwice(d *decoder, n *node, s *Sandbox) {
 	twice := func(key, inner string) {
 		d.Enter(key)
 		x := d.Report(codeTwoSources, source.Get(n, key), "%s is written twice: here and as openshell.%s", key, inner)
@@ -147,12 +213,4 @@ func readSandbox(d *decoder, n *node, s *Sandbox) *Sandbox {
 			twice("packDir", "pack_dir")
 		}
 	}
-	if v := s.PackDir.V; s.PackDir.IsSet() && !path.IsAbs(v) && !strings.HasPrefix(v, "~/") {
-		d.Enter("packDir")
-		x := d.Report(codeRepoPath, source.Get(n, "packDir"), "%q is not a folder of a device: it must be absolute or start with ~/", v)
-		d.Leave()
-		x.Hint = "packDir: " + SandboxPackDir
-		d.Diags.Add(*x)
-	}
-	return s
 }

@@ -96,6 +96,9 @@ type Field[T any] struct {
 	Read func(d *Decoder, n *Node, into *T)
 	// Hint, when set, makes the key a refused one: it is known, is not read, and the hint says where to go.
 	Hint string
+	// Shape says what Read takes, and At is the place in T that it fills: see Shape and Key.At.
+	Shape func() Shape
+	At    any
 }
 
 // Pos returns the place of a node.
@@ -137,17 +140,25 @@ func Map[T any](d *Decoder, n *Node, fields []Field[T], into *T) {
 			continue
 		}
 		d.path.PushKey(k.Value)
-		f := slices.IndexFunc(fields, func(f Field[T]) bool { return f.Name == k.Value })
-		switch {
-		case f < 0:
+		switch f := find(fields, k.Value); {
+		case f == nil:
 			unknownKey(d, k, fields)
-		case fields[f].Hint != "":
-			d.add(codeUnknownKey, k, fields[f].Hint, "key %s is not supported here", quote(k.Value))
+		case f.Hint != "":
+			d.add(codeUnknownKey, k, f.Hint, "key %s is not supported here", quote(k.Value))
 		case !repeatedKey(n, i) && !skip(v):
-			fields[f].Read(d, v, into)
+			f.Read(d, v, into)
 		}
 		d.path.Pop()
 	}
+}
+
+func find[T any](fields []Field[T], name string) *Field[T] {
+	for i := range fields {
+		if fields[i].Name == name {
+			return &fields[i]
+		}
+	}
+	return nil
 }
 
 // repeatedKey reports whether an equal key stands earlier, which vet has reported.
