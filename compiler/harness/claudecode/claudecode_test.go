@@ -1,52 +1,23 @@
 package claudecode
 
 import (
-	"bytes"
 	"encoding/json"
-	"flag"
-	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
-	"halos.dev/halo/compiler/diag"
-	"halos.dev/halo/compiler/effective"
 	"halos.dev/halo/compiler/fspath"
 	"halos.dev/halo/compiler/harness"
+	"halos.dev/halo/compiler/harness/rendertest"
 	"halos.dev/halo/compiler/host"
 	"halos.dev/halo/compiler/policy"
 )
 
-var update = flag.Bool("update", false, "write the golden files")
-
-// load makes the effective policy of a profile body, from real documents.
-func load(t testing.TB, body string) *effective.Policy {
-	t.Helper()
-	var diags diag.List
-	fsys := fstest.MapFS{
-		"halos.yaml":   {Data: []byte("apiVersion: halos.dev/v1\nkind: Halos\norg: acme\n")},
-		"profile.yaml": {Data: []byte("apiVersion: halos.dev/v1\nkind: Profile\nname: engineering\n" + body)},
-	}
-	repo := policy.Load(t.Context(), fsys, policy.Options{}, &diags)
-	if diags.Errors() > 0 {
-		t.Fatalf("the policy has errors: %v", diags.Sorted())
-	}
-	return effective.NewResolver(repo).Profile("engineering")
-}
-
 func target(t testing.TB, body, os, version string) harness.Target {
 	t.Helper()
-	v, ok := harness.ParseVersion(version)
-	if !ok {
-		t.Fatalf("bad version %s", version)
-	}
-	return harness.Target{Policy: load(t, body), OS: os, Version: v, Org: "acme"}
+	return rendertest.Target(t, policy.ClaudeCode, version, os, body)
 }
 
 const newest = "2.1.332"
@@ -110,29 +81,11 @@ instructions: |
 env: {ACME_PROXY_ZONE: "eu"}
 `
 
-const minimal = "permissions: {sandbox: \"off\"}\n"
+const minimal = "harnesses: {}\npermissions: {sandbox: \"off\"}\n"
 
 const readOnly = "sandbox: {mode: read-only}\negress: {default: deny}\n"
 
 const openDefault = "sandbox: {mode: workspace-write}\negress: {deniedDomains: [pastebin.com]}\n"
-
-func print(files []harness.File, gaps []harness.Gap) []byte {
-	var b bytes.Buffer
-	for _, f := range files {
-		fmt.Fprintf(&b, "==> %s %s %04o\n%s", f.Dest, f.Owner, f.Mode, f.Content)
-	}
-	for _, g := range gaps {
-		fmt.Fprintf(&b, "gap %s %s [%s] %s: %s", g.Grade, g.Concept, g.Field, g.Entry, g.Reason)
-		if g.Remedy != "" {
-			fmt.Fprintf(&b, " | %s", g.Remedy)
-		}
-		if len(g.Bypass) > 0 {
-			fmt.Fprintf(&b, " | bypass %s", strings.Join(g.Bypass, ", "))
-		}
-		b.WriteByte('\n')
-	}
-	return b.Bytes()
-}
 
 func TestGolden(t *testing.T) {
 	for name, body := range map[string]string{"worked": worked, "everything": everything, "minimal": minimal, "read-only": readOnly, "open-default": openDefault} {
@@ -151,45 +104,8 @@ func golden(t *testing.T, name string, at harness.Target) {
 	if name[0] == 'e' {
 		at.GatewayURL = "https://ai.acme.example/v1/"
 	}
-	files, gaps := render(at)
-	got := print(files, gaps)
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("the rendering differs from %s; run go test -update and read the difference\n%s", path, got)
-	}
-	for _, f := range check(at, files) {
-		t.Errorf("the strict reader refuses what was rendered: %s%s %s", f.Dest, f.Pointer, f.Message)
-	}
-	again, moreGaps := render(at)
-	if !bytes.Equal(print(again, moreGaps), got) {
-		t.Error("rendering twice gave different results")
-	}
-}
-
-// edit replaces one text in the file of that name.
-func edit(t *testing.T, files []harness.File, name, old, new string) []harness.File {
-	t.Helper()
-	out := slices.Clone(files)
-	for i, f := range out {
-		if strings.HasSuffix(f.Dest, name) {
-			if !bytes.Contains(f.Content, []byte(old)) {
-				t.Fatalf("%s has no %q to edit:\n%s", name, old, f.Content)
-			}
-			out[i].Content = bytes.Replace(f.Content, []byte(old), []byte(new), 1)
-			return out
-		}
-	}
-	t.Fatalf("no file %s", name)
-	return nil
+	rendertest.Golden(t, name, rendertest.Print(render(at)))
+	rendertest.Sound(t, Harness(), at)
 }
 
 // TestMistakes edits a good rendering: the strict reader must see every edit, in particular those that the program takes without a word.
@@ -197,92 +113,78 @@ func TestMistakes(t *testing.T) {
 	at := target(t, everything, "linux", newest)
 	at.GatewayURL = "https://ai.acme.example"
 	files, _ := render(at)
-	for _, x := range []struct{ name, file, old, new, want string }{
-		{"unknown top key", settingsName, `"sandbox": {`, `"sandboxx": {`, "/sandboxx is not a key"},
-		{"unknown network key", settingsName, `"allowedDomains"`, `"allowedDomain"`, "/sandbox/network/allowedDomain is not a key"},
-		{"unknown permissions key", settingsName, `"deny": [`, `"denyy": [`, "/permissions/denyy is not a key"},
-		{"bypass lock at top level", settingsName, `"env": {`, `"disableBypassPermissionsMode": "disable", "env": {`, "/disableBypassPermissionsMode is not a key"},
-		{"dotted key", settingsName, `"enabled": true`, `"network.allowedDomains": ["x.example"], "enabled": true`, "/sandbox/network.allowedDomains is not a key"},
-		{"host with scheme", settingsName, "        \"pastebin.com\"", "        \"https://pastebin.com\"", "scheme"},
-		{"host with path", settingsName, "        \"pastebin.com\"", "        \"pastebin.com/x\"", "path"},
-		{"host with inner star", settingsName, "        \"pastebin.com\"", "        \"paste*.com\"", "wildcard"},
-		{"allow star", settingsName, "        \"*.corp.example\"", "        \"*\"", "every host"},
-		{"allowed host added", settingsName, "        \"*.corp.example\"", "        \"*.corp.example\", \"evil.example\"", "adds evil.example"},
-		{"denied hosts are no list", settingsName, `"deniedDomains": [`, `"deniedDomains": "pastebin.com", "x": [`, "/sandbox/network/deniedDomains is not a list"},
-		{"denied host is no text", settingsName, "        \"pastebin.com\"", "        7", "/sandbox/network/deniedDomains/2 is not a text"},
-		{"allowed hosts are no list", settingsName, `"allowedDomains": [`, `"allowedDomains": true, "x": [`, "/sandbox/network/allowedDomains is not a list"},
-		{"malformed rule", settingsName, `"Bash(curl:*)"`, `"Bash("`, "no content"},
-		{"malformed fetch rule", settingsName, `"WebFetch(domain:pastebin.com)"`, `"WebFetch(https://pastebin.com)"`, "malformed"},
-		{"unknown tool", settingsName, `"Bash(curl:*)"`, `"Nope(x)"`, "no tool"},
-		{"one slash", settingsName, `"Read(//srv/secrets)"`, `"Read(/srv/secrets)"`, "one leading slash"},
-		{"drive", settingsName, `"Read(//srv/secrets)"`, `"Read(C:\\srv\\**)"`, "Windows form"},
-		{"rule of a tool without paths", settingsName, `"Edit(~/.ssh)"`, `"Write(~/.ssh)"`, "never matches"},
-		{"deny every domain", settingsName, `"WebFetch",`, `"WebFetch(domain:*)",`, "every host"},
-		{"sandbox enabled yes", settingsName, `"enabled": true`, `"enabled": "yes"`, "/sandbox/enabled is not true or false"},
-		{"text for a boolean", settingsName, `"failIfUnavailable": true`, `"failIfUnavailable": "true"`, "/sandbox/failIfUnavailable is not true"},
-		{"sandbox off", settingsName, `"enabled": true`, `"enabled": false`, "/sandbox/enabled is not true"},
-		{"unsandboxed retry", settingsName, `"allowUnsandboxedCommands": false`, `"allowUnsandboxedCommands": true`, "could ask to run outside"},
-		{"unknown mode", settingsName, `"defaultMode": "acceptEdits"`, `"defaultMode": "yolo"`, "none of"},
-		{"bypass mode", settingsName, `"defaultMode": "acceptEdits"`, `"defaultMode": "bypassPermissions"`, "bypassPermissions"},
-		{"bypass lock true", settingsName, `"disableBypassPermissionsMode": "disable"`, `"disableBypassPermissionsMode": true`, "is not a text"},
-		{"version of one number", settingsName, `"requiredMinimumVersion": "2.1.332"`, `"requiredMinimumVersion": "3"`, "would be ignored"},
-		{"version range", settingsName, `"requiredMaximumVersion": "2.1.332"`, `"requiredMaximumVersion": ">=2.1.0"`, "would be ignored"},
-		{"version number", settingsName, `"requiredMinimumVersion": "2.1.332"`, `"requiredMinimumVersion": 2`, "is not a text"},
-		{"other version", settingsName, `"requiredMinimumVersion": "2.1.332"`, `"requiredMinimumVersion": "2.1.300"`, "pinned version"},
-		{"unknown event", settingsName, `"PreToolUse"`, `"PreTool"`, "no event"},
-		{"unknown hook type", settingsName, `"type": "command"`, `"type": "script"`, "is not a hook of type command"},
-		{"hooks off", settingsName, `"env": {`, `"disableAllHooks": true, "env": {`, "/disableAllHooks is not a key"},
-		{"two matchers", settingsName, `"serverUrl": "https://mcp.acme.example/docs"`, `"serverUrl": "https://mcp.acme.example/docs", "serverName": "docs"`, "exactly one"},
-		{"matcher is a text", settingsName, "{\n      \"serverUrl\": \"https://mcp.acme.example/docs\"\n    }", `"docs"`, "exactly one"},
-		{"matcher wildcard", settingsName, `"serverUrl": "https://mcp.acme.example/docs"`, `"serverUrl": "https://*"`, "any text"},
-		{"no domain lock", settingsName, `"allowManagedDomainsOnly": true`, `"allowManagedDomainsOnly": false`, "allowManagedDomainsOnly"},
-		{"no read lock", settingsName, `"allowManagedReadPathsOnly": true,`, ``, "allowManagedReadPathsOnly"},
-		{"no server lock", settingsName, `"allowManagedMcpServersOnly": true,`, ``, "allowManagedMcpServersOnly"},
-		{"no hook lock", settingsName, `"allowManagedHooksOnly": true,`, ``, "/allowManagedHooksOnly"},
-		{"no model lock", settingsName, `"enforceAvailableModels": true,`, ``, "enforceAvailableModels"},
-		{"no models", settingsName, "\"availableModels\": [\n    \"sonnet\",\n    \"opus\"\n  ]", `"availableModels": []`, "is empty"},
-		{"protected path lost", settingsName, `"Edit(//**/.env*)",`, ``, "protected path .env*"},
-		{"protected path lost in the sandbox", settingsName, `"denyRead": [
-        "/srv/secrets",`, `"denyRead": [`, "protected path /srv/secrets"},
-		{"root added", settingsName, `"/opt/build-cache",`, `"/opt/build-cache", "/home",`, "adds /home"},
-		{"root is a glob", settingsName, `"/opt/build-cache",`, `"/opt/*",`, "is a glob"},
-		{"variable in a path", settingsName, "        \"~/.ssh\"", "        \"$HOME/.ssh\"", "matches nothing"},
-		{"root of the file system denied", settingsName, `"denyRead": [`, `"denyRead": ["/",`, "every command fail"},
-		{"excluded commands", settingsName, `"enabled": true`, `"enabled": true, "excludedCommands": ["git"]`, "/sandbox/excludedCommands is not a key"},
-		{"denied rule lost", settingsName, `"mcp__github__delete_repo"`, `"mcp__github__x"`, "which the policy denies"},
-		{"asked rule lost", settingsName, `"Bash(git push:*)"`, `"Bash(git pull:*)"`, "wants asked"},
-		{"fetch rule lost", settingsName, `"WebFetch(domain:pastebin.com)",`, ``, "from pastebin.com"},
-		{"fetch of any host", settingsName, `"Bash(git status:*)"`, `"WebFetch"`, "does not allow"},
-		{"gateway", settingsName, `"ANTHROPIC_BASE_URL": "https://ai.acme.example"`, `"ANTHROPIC_BASE_URL": "https://other.example"`, "/env/ANTHROPIC_BASE_URL"},
-		{"collector", settingsName, `"https://otel.acme.example:4318"`, `"https://other.example"`, "/env/OTEL_EXPORTER_OTLP_ENDPOINT"},
-		{"prompts logged", settingsName, `"OTEL_LOG_USER_PROMPTS": "0"`, `"OTEL_LOG_USER_PROMPTS": "1"`, "/env/OTEL_LOG_USER_PROMPTS"},
-		{"verbs without mode", settingsName, `"mode": "replace",`, ``, "has no mode"},
-		{"denied server lost", settingsName, `"serverName": "shady"`, `"serverName": "other"`, "the server shady"},
-		{"secret", settingsName, `"ACME_PROXY_ZONE": "eu"`, `"ACME_PROXY_ZONE": "ghp_0123456789abcdef"`, "GitHub token"},
-		{"key twice", settingsName, `"theme": "dark"`, `"theme": "dark", "theme": "light"`, "stands twice"},
-		{"trailing comma", settingsName, `"theme": "dark"`, `"theme": "dark",`, "is not JSON"},
-		{"comment", settingsName, `{`, `{ // note`, "is not JSON"},
-		{"no object", settingsName, `{`, `[] {`, "it is not a JSON object|there is text after"},
-		{"byte order mark", settingsName, `{`, "\xef\xbb\xbf{", "byte order mark"},
-		{"server added", serversName, `"build": {`, `"other": {"type": "http", "url": "https://x.example"}, "build": {`, "does not name"},
-		{"server without URL", serversName, `"url": "https://mcp.acme.example/docs"`, `"uri": "x"`, "has no url"},
-		{"other key", serversName, `"mcpServers"`, `"servers"`, "/servers is not a key"},
-		{"instructions", instructionsName, `Ask`, `Never ask`, "is not the policy's instructions"},
-	} {
-		t.Run(x.name, func(t *testing.T) {
-			var all []string
-			for _, f := range check(at, edit(t, files, x.file, x.old, x.new)) {
-				all = append(all, f.Pointer+" "+f.Message)
-			}
-			text := strings.Join(all, "\n")
-			if !slices.ContainsFunc(strings.Split(x.want, "|"), func(w string) bool { return strings.Contains(text, w) }) {
-				t.Errorf("want a finding with %q, have %q", x.want, text)
-			}
-		})
-	}
-	if got := check(at, nil); len(got) == 0 {
-		t.Error("missing files are not noticed")
-	}
+	rendertest.Edits(t, Harness(), at, []rendertest.Edit{
+		{"unknown top key", `"sandbox": {`, `"sandboxx": {`, "/sandboxx is not a key", settingsName},
+		{"unknown network key", `"allowedDomains"`, `"allowedDomain"`, "/sandbox/network/allowedDomain is not a key", settingsName},
+		{"unknown permissions key", `"deny": [`, `"denyy": [`, "/permissions/denyy is not a key", settingsName},
+		{"bypass lock at top level", `"env": {`, `"disableBypassPermissionsMode": "disable", "env": {`, "/disableBypassPermissionsMode is not a key", settingsName},
+		{"dotted key", `"enabled": true`, `"network.allowedDomains": ["x.example"], "enabled": true`, "/sandbox/network.allowedDomains is not a key", settingsName},
+		{"host with scheme", "        \"pastebin.com\"", "        \"https://pastebin.com\"", "scheme", settingsName},
+		{"host with path", "        \"pastebin.com\"", "        \"pastebin.com/x\"", "path", settingsName},
+		{"host with inner star", "        \"pastebin.com\"", "        \"paste*.com\"", "wildcard", settingsName},
+		{"allow star", "        \"*.corp.example\"", "        \"*\"", "every host", settingsName},
+		{"allowed host added", "        \"*.corp.example\"", "        \"*.corp.example\", \"evil.example\"", "adds evil.example", settingsName},
+		{"denied hosts are no list", `"deniedDomains": [`, `"deniedDomains": "pastebin.com", "x": [`, "/sandbox/network/deniedDomains is not a list", settingsName},
+		{"denied host is no text", "        \"pastebin.com\"", "        7", "/sandbox/network/deniedDomains/2 is not a text", settingsName},
+		{"allowed hosts are no list", `"allowedDomains": [`, `"allowedDomains": true, "x": [`, "/sandbox/network/allowedDomains is not a list", settingsName},
+		{"malformed rule", `"Bash(curl:*)"`, `"Bash("`, "no content", settingsName},
+		{"malformed fetch rule", `"WebFetch(domain:pastebin.com)"`, `"WebFetch(https://pastebin.com)"`, "malformed", settingsName},
+		{"unknown tool", `"Bash(curl:*)"`, `"Nope(x)"`, "no tool", settingsName},
+		{"one slash", `"Read(//srv/secrets)"`, `"Read(/srv/secrets)"`, "one leading slash", settingsName},
+		{"drive", `"Read(//srv/secrets)"`, `"Read(C:\\srv\\**)"`, "Windows form", settingsName},
+		{"rule of a tool without paths", `"Edit(~/.ssh)"`, `"Write(~/.ssh)"`, "never matches", settingsName},
+		{"deny every domain", `"WebFetch",`, `"WebFetch(domain:*)",`, "every host", settingsName},
+		{"sandbox enabled yes", `"enabled": true`, `"enabled": "yes"`, "/sandbox/enabled is not true or false", settingsName},
+		{"text for a boolean", `"failIfUnavailable": true`, `"failIfUnavailable": "true"`, "/sandbox/failIfUnavailable is not true", settingsName},
+		{"sandbox off", `"enabled": true`, `"enabled": false`, "/sandbox/enabled is not true", settingsName},
+		{"unsandboxed retry", `"allowUnsandboxedCommands": false`, `"allowUnsandboxedCommands": true`, "could ask to run outside", settingsName},
+		{"unknown mode", `"defaultMode": "acceptEdits"`, `"defaultMode": "yolo"`, "none of", settingsName},
+		{"bypass mode", `"defaultMode": "acceptEdits"`, `"defaultMode": "bypassPermissions"`, "bypassPermissions", settingsName},
+		{"bypass lock true", `"disableBypassPermissionsMode": "disable"`, `"disableBypassPermissionsMode": true`, "is not a text", settingsName},
+		{"version of one number", `"requiredMinimumVersion": "2.1.332"`, `"requiredMinimumVersion": "3"`, "would be ignored", settingsName},
+		{"version range", `"requiredMaximumVersion": "2.1.332"`, `"requiredMaximumVersion": ">=2.1.0"`, "would be ignored", settingsName},
+		{"version number", `"requiredMinimumVersion": "2.1.332"`, `"requiredMinimumVersion": 2`, "is not a text", settingsName},
+		{"other version", `"requiredMinimumVersion": "2.1.332"`, `"requiredMinimumVersion": "2.1.300"`, "pinned version", settingsName},
+		{"unknown event", `"PreToolUse"`, `"PreTool"`, "no event", settingsName},
+		{"unknown hook type", `"type": "command"`, `"type": "script"`, "is not a hook of type command", settingsName},
+		{"hooks off", `"env": {`, `"disableAllHooks": true, "env": {`, "/disableAllHooks is not a key", settingsName},
+		{"two matchers", `"serverUrl": "https://mcp.acme.example/docs"`, `"serverUrl": "https://mcp.acme.example/docs", "serverName": "docs"`, "exactly one", settingsName},
+		{"matcher is a text", "{\n      \"serverUrl\": \"https://mcp.acme.example/docs\"\n    }", `"docs"`, "exactly one", settingsName},
+		{"matcher wildcard", `"serverUrl": "https://mcp.acme.example/docs"`, `"serverUrl": "https://*"`, "any text", settingsName},
+		{"no domain lock", `"allowManagedDomainsOnly": true`, `"allowManagedDomainsOnly": false`, "allowManagedDomainsOnly", settingsName},
+		{"no read lock", `"allowManagedReadPathsOnly": true,`, ``, "allowManagedReadPathsOnly", settingsName},
+		{"no server lock", `"allowManagedMcpServersOnly": true,`, ``, "allowManagedMcpServersOnly", settingsName},
+		{"no hook lock", `"allowManagedHooksOnly": true,`, ``, "/allowManagedHooksOnly", settingsName},
+		{"no model lock", `"enforceAvailableModels": true,`, ``, "enforceAvailableModels", settingsName},
+		{"no models", "\"availableModels\": [\n    \"sonnet\",\n    \"opus\"\n  ]", `"availableModels": []`, "is empty", settingsName},
+		{"protected path lost", `"Edit(//**/.env*)",`, ``, "protected path .env*", settingsName},
+		{"protected path lost in the sandbox", `"denyRead": [
+        "/srv/secrets",`, `"denyRead": [`, "protected path /srv/secrets", settingsName},
+		{"root added", `"/opt/build-cache",`, `"/opt/build-cache", "/home",`, "adds /home", settingsName},
+		{"root is a glob", `"/opt/build-cache",`, `"/opt/*",`, "is a glob", settingsName},
+		{"variable in a path", "        \"~/.ssh\"", "        \"$HOME/.ssh\"", "matches nothing", settingsName},
+		{"root of the file system denied", `"denyRead": [`, `"denyRead": ["/",`, "every command fail", settingsName},
+		{"excluded commands", `"enabled": true`, `"enabled": true, "excludedCommands": ["git"]`, "/sandbox/excludedCommands is not a key", settingsName},
+		{"denied rule lost", `"mcp__github__delete_repo"`, `"mcp__github__x"`, "which the policy denies", settingsName},
+		{"asked rule lost", `"Bash(git push:*)"`, `"Bash(git pull:*)"`, "wants asked", settingsName},
+		{"fetch rule lost", `"WebFetch(domain:pastebin.com)",`, ``, "from pastebin.com", settingsName},
+		{"fetch of any host", `"Bash(git status:*)"`, `"WebFetch"`, "does not allow", settingsName},
+		{"gateway", `"ANTHROPIC_BASE_URL": "https://ai.acme.example"`, `"ANTHROPIC_BASE_URL": "https://other.example"`, "/env/ANTHROPIC_BASE_URL", settingsName},
+		{"collector", `"https://otel.acme.example:4318"`, `"https://other.example"`, "/env/OTEL_EXPORTER_OTLP_ENDPOINT", settingsName},
+		{"prompts logged", `"OTEL_LOG_USER_PROMPTS": "0"`, `"OTEL_LOG_USER_PROMPTS": "1"`, "/env/OTEL_LOG_USER_PROMPTS", settingsName},
+		{"verbs without mode", `"mode": "replace",`, ``, "has no mode", settingsName},
+		{"denied server lost", `"serverName": "shady"`, `"serverName": "other"`, "the server shady", settingsName},
+		{"secret", `"ACME_PROXY_ZONE": "eu"`, `"ACME_PROXY_ZONE": "ghp_0123456789abcdef"`, "GitHub token", settingsName},
+		{"key twice", `"theme": "dark"`, `"theme": "dark", "theme": "light"`, "stands twice", settingsName},
+		{"trailing comma", `"theme": "dark"`, `"theme": "dark",`, "is not JSON", settingsName},
+		{"comment", `{`, `{ // note`, "is not JSON", settingsName},
+		{"no object", `{`, `[] {`, "there is text after", settingsName},
+		{"byte order mark", `{`, "\xef\xbb\xbf{", "byte order mark", settingsName},
+		{"server added", `"build": {`, `"other": {"type": "http", "url": "https://x.example"}, "build": {`, "does not name", serversName},
+		{"server without URL", `"url": "https://mcp.acme.example/docs"`, `"uri": "x"`, "has no url", serversName},
+		{"other key", `"mcpServers"`, `"servers"`, "/servers is not a key", serversName},
+		{"instructions", `Ask`, `Never ask`, "is not the policy's instructions", instructionsName},
+	})
 	if got := check(target(t, minimal, "linux", newest), files); len(got) == 0 {
 		t.Error("files of another policy are not noticed")
 	}
@@ -545,76 +447,16 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// TestTable: every concept has a row on every system for the newest and the oldest version, no cell is blank, and versions can be read.
-func TestTable(t *testing.T) {
-	h := Harness()
-	for _, c := range policy.Concepts {
-		for _, os := range policy.OSes {
-			for _, v := range []harness.Version{h.Oldest, h.Known, {Major: 2, Minor: 1, Patch: 110}} {
-				found := slices.ContainsFunc(h.Capabilities, func(r harness.Capability) bool {
-					one := harness.Harness{Capabilities: []harness.Capability{r}}
-					return string(r.Concept) == c && one.Capability(r.Concept, os, v).Evidence != ""
-				})
-				if !found {
-					t.Errorf("no row for %s on %s at %s", c, os, v)
-				}
-			}
-		}
-	}
-	for _, r := range h.Capabilities {
-		if !slices.Contains(policy.Concepts, string(r.Concept)) {
-			t.Errorf("row of an unknown concept %s", r.Concept)
-		}
-		if r.Grade < harness.Enforced && r.Limit == "" || r.Grade > harness.None && r.How == "" || r.Evidence == "" {
-			t.Errorf("row %s %v %s: a cell is blank", r.Concept, r.OS, r.Grade)
-		}
-		if r.Verified != strings.HasPrefix(r.Evidence, "observed") || r.Verified && !slices.Equal(r.OS, linux) {
-			t.Errorf("row %s %v: verified and evidence disagree", r.Concept, r.OS)
-		}
-		for _, v := range []string{r.Since, r.Until} {
-			if _, ok := harness.ParseVersion(v); v != "" && !ok {
-				t.Errorf("row %s: bad version %q", r.Concept, v)
-			}
-		}
-	}
-}
+func TestTable(t *testing.T) { rendertest.Complete(t, Harness()) }
 
 // TestSchema holds what is rendered against the schema that SchemaStore publishes, which the CLI's own is ahead of.
 func TestSchema(t *testing.T) {
-	root, err := filepath.Abs(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
-			break
-		}
-		if up := filepath.Dir(root); up != root {
-			root = up
-			continue
-		}
-		t.Fatal("no go.mod above this directory")
-	}
-	path := filepath.Join(root, "..", "shared", "schemas", "claude-code-settings.schemastore.json")
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("SKIPPED: the published schema is not here (%s); what is rendered was not held against it", path)
-	}
-	schema, err := jsonschema.NewCompiler().Compile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, body := range map[string]string{"worked": worked, "everything": everything, "read-only": readOnly, "open": openDefault} {
+	schema := rendertest.Schema(t, "claude-code-settings.schemastore.json")
+	for _, body := range []string{worked, everything, readOnly, openDefault} {
 		files, _ := render(target(t, body, "linux", newest))
 		for _, f := range files {
-			if !strings.HasSuffix(f.Dest, settingsName) {
-				continue
-			}
-			doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(f.Content))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := schema.Validate(doc); err != nil {
-				t.Errorf("%s: %v", name, err)
+			if strings.HasSuffix(f.Dest, settingsName) {
+				rendertest.Valid(t, schema, f.Content)
 			}
 		}
 	}

@@ -631,6 +631,25 @@ func (c *checker) rest() {
 			c.bad("/mcp_servers/"+name, "is a server that the policy does not name")
 		}
 	}
+	installed := lookupTable(c.conf, "mcp_servers")
+	inConfig := func(pointer, message string) {
+		c.out = append(c.out, harness.Finding{Dest: c.confDest, Pointer: pointer, Message: message})
+	}
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		if installed[name] == nil {
+			inConfig("/mcp_servers/"+name, "is missing: the server is permitted and not installed")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(installed)) {
+		if !slices.ContainsFunc(p.MCP.Servers, func(x policy.Server) bool { return x.Name.V == name }) {
+			inConfig("/mcp_servers/"+name, "is a server that the policy does not name")
+		}
+	}
+	for _, e := range p.Env {
+		if lookup(c.conf, "shell_environment_policy", "set", e.Key.V) != e.Value.V {
+			inConfig("/shell_environment_policy/set/"+e.Key.V, "is not what the policy says: "+e.Value.V)
+		}
+	}
 	if p.Hooks.ManagedOnly.V && !v.Less(hasHookLock) && (c.req["allow_managed_hooks_only"] != true || lookup(c.req, "features", "hooks") != true) {
 		c.bad("/allow_managed_hooks_only", "is not true beside features.hooks: hooks of users would run, or none")
 	}

@@ -1,55 +1,28 @@
 package codex
 
 import (
-	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"unicode/utf8"
 
 	"github.com/pelletier/go-toml/v2"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"halos.dev/halo/compiler/diag"
-	"halos.dev/halo/compiler/effective"
 	"halos.dev/halo/compiler/fspath"
 	"halos.dev/halo/compiler/harness"
+	"halos.dev/halo/compiler/harness/rendertest"
 	"halos.dev/halo/compiler/host"
 	"halos.dev/halo/compiler/policy"
 )
 
-var update = flag.Bool("update", false, "write the golden files")
-
-// load makes the effective policy of a profile body, from real documents.
-func load(t testing.TB, body string) *effective.Policy {
-	t.Helper()
-	var diags diag.List
-	fsys := fstest.MapFS{
-		"halos.yaml":   {Data: []byte("apiVersion: halos.dev/v1\nkind: Halos\norg: acme\n")},
-		"profile.yaml": {Data: []byte("apiVersion: halos.dev/v1\nkind: Profile\nname: engineering\n" + body)},
-	}
-	repo := policy.Load(t.Context(), fsys, policy.Options{}, &diags)
-	if diags.Errors() > 0 {
-		t.Fatalf("the policy has errors: %v", diags.Sorted())
-	}
-	return effective.NewResolver(repo).Profile("engineering")
-}
-
 func target(t testing.TB, body, os, version string) harness.Target {
 	t.Helper()
-	v, ok := harness.ParseVersion(version)
-	if !ok {
-		t.Fatalf("bad version %s", version)
-	}
-	return harness.Target{Policy: load(t, body), OS: os, Version: v, Org: "acme"}
+	return rendertest.Target(t, policy.Codex, version, os, body)
 }
 
 const newest = "0.171.0"
@@ -114,29 +87,11 @@ instructions: |
 env: {ACME_PROXY_ZONE: "eu"}
 `
 
-const minimal = "permissions: {sandbox: \"off\"}\n"
+const minimal = "harnesses: {}\npermissions: {sandbox: \"off\"}\n"
 
 const readOnly = "sandbox: {mode: read-only}\negress: {default: deny}\n"
 
 const openDefault = "sandbox: {mode: workspace-write}\negress: {deniedDomains: [pastebin.com]}\n"
-
-func print(files []harness.File, gaps []harness.Gap) []byte {
-	var b bytes.Buffer
-	for _, f := range files {
-		fmt.Fprintf(&b, "==> %s %s %04o\n%s", f.Dest, f.Owner, f.Mode, f.Content)
-	}
-	for _, g := range gaps {
-		fmt.Fprintf(&b, "gap %s %s [%s] %s: %s", g.Grade, g.Concept, g.Field, g.Entry, g.Reason)
-		if g.Remedy != "" {
-			fmt.Fprintf(&b, " | %s", g.Remedy)
-		}
-		if len(g.Bypass) > 0 {
-			fmt.Fprintf(&b, " | bypass %s", strings.Join(g.Bypass, ", "))
-		}
-		b.WriteByte('\n')
-	}
-	return b.Bytes()
-}
 
 func TestGolden(t *testing.T) {
 	for name, body := range map[string]string{"worked": worked, "everything": everything, "minimal": minimal, "read-only": readOnly, "open-default": openDefault} {
@@ -155,45 +110,8 @@ func golden(t *testing.T, name string, at harness.Target) {
 	if name[0] == 'e' {
 		at.GatewayURL = "https://ai.acme.example"
 	}
-	files, gaps := render(at)
-	got := print(files, gaps)
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("the rendering differs from %s; run go test -update and read the difference\n%s", path, got)
-	}
-	for _, f := range check(at, files) {
-		t.Errorf("the strict reader refuses what was rendered: %s%s %s", f.Dest, f.Pointer, f.Message)
-	}
-	again, moreGaps := render(at)
-	if !bytes.Equal(print(again, moreGaps), got) {
-		t.Error("rendering twice gave different results")
-	}
-}
-
-// edit replaces one text in the file of that name.
-func edit(t *testing.T, files []harness.File, name, old, new string) []harness.File {
-	t.Helper()
-	out := slices.Clone(files)
-	for i, f := range out {
-		if strings.HasSuffix(f.Dest, name) {
-			if !bytes.Contains(f.Content, []byte(old)) {
-				t.Fatalf("%s has no %q to edit:\n%s", name, old, f.Content)
-			}
-			out[i].Content = bytes.Replace(f.Content, []byte(old), []byte(new), 1)
-			return out
-		}
-	}
-	t.Fatalf("no file %s", name)
-	return nil
+	rendertest.Golden(t, name, rendertest.Print(render(at)))
+	rendertest.Sound(t, Harness(), at)
 }
 
 // TestMistakes edits a good rendering: the strict reader must see every edit, in particular those that the program takes without a word and those that keep
@@ -203,89 +121,79 @@ func TestMistakes(t *testing.T) {
 	at.GatewayURL = "https://ai.acme.example"
 	files, _ := render(at)
 	const req, conf = requirementsName, configName
-	for _, x := range []struct{ name, file, old, new, want string }{
-		{"syntax", req, `[features]`, `[features`, "is not TOML"},
-		{"key twice", req, `model_provider = "halo"`, "model_provider = \"halo\"\nmodel_provider = \"x\"", "is not TOML"},
-		{"table twice", req, `[features]`, "[otel]\nlog_user_prompt = true\n\n[features]", "is not TOML"},
-		{"wrong type", req, `enabled = true`, `enabled = "true"`, "/experimental_network/enabled is not true or false"},
-		{"bad word", req, `["read-only", "workspace-write"]`, `["read-only", "workspace"]`, "none of read-only"},
-		{"full access", req, `["read-only", "workspace-write"]`, `["read-only", "danger-full-access"]`, "danger-full-access"},
-		{"no read-only", req, `["read-only", "workspace-write"]`, `["workspace-write"]`, "does not hold read-only"},
-		{"no approval policy", req, `["on-request", "untrusted"]`, `[]`, "empty list"},
-		{"never asks", req, `["on-request", "untrusted"]`, `["on-request", "never"]`, "none of on-request"},
-		{"no approval lock", req, `allowed_approval_policies = ["on-request", "untrusted"]`, ``, "approvals could be switched off"},
-		{"unknown top key", req, `model_provider = "halo"`, "model_provider = \"halo\"\nsandbox_mode = \"workspace-write\"", "/sandbox_mode is not a key"},
-		{"unknown network key", req, `managed_allowed_domains_only = true`, `managed_domains_only = true`, "/experimental_network/managed_domains_only is not a key"},
-		{"misspelt profile table", req, `[permissions.halo-engineering.filesystem]`, `[permissions.halo-engineering.filesytem]`, "filesytem"},
-		{"misspelt event", req, `[[hooks.Stop]]`, `[[hooks.Stopp]]`, "Stopp is no event"},
-		{"misspelt hook field", req, `command = "/opt/acme/log"`, `comand = "/opt/acme/log"`, "is not a hook of type command"},
-		{"matcher of another harness", req, `matcher = "Bash"`, `matcher = "Edit|Write"`, "does not exist here"},
-		{"misspelt otel field", req, "[otel.exporter.otlp-http]\nendpoint", "[otel.exporter.otlp-http]\nendpont", "/otel/exporter is not none"},
-		{"misspelt provider field", req, `base_url`, `base_ur`, "/model_providers/halo/base_ur is not a key"},
-		{"relative deny_read", req, `deny_read = [`, `deny_read = [".env*", `, "neither absolute"},
-		{"variable in deny_read", req, `deny_read = [`, `deny_read = ["~/$X", `, "has a variable"},
-		{"root glob", req, `deny_read = [`, `deny_read = ["/**/.env*", `, "no session would start"},
-		{"root pattern", req, `"/srv/secrets" = "deny"`, `"/*/secrets" = "deny"`, "no session would start"},
-		{"profile path relative", req, `"/srv/secrets" = "deny"`, `".env*" = "deny"`, "keeps the program from starting"},
-		{"pattern to write", req, `"/opt/build-cache" = "write"`, `"/opt/*" = "write"`, "only a deny entry"},
-		{"no scan depth", req, `glob_scan_max_depth = 8`, ``, "has no end"},
-		{"root folder only", req, `"**/.env*" = "deny"`, `".env*" = "deny"`, "covers the root folder only"},
-		{"star", req, `"*.corp.example" = "allow"`, `"*" = "allow"`, "every host"},
-		{"scheme", req, `"pastebin.com" = "deny"`, `"https://pastebin.com" = "deny"`, "has a scheme"},
-		{"path", req, `"pastebin.com" = "deny"`, `"pastebin.com/x" = "deny"`, "has a path"},
-		{"double star", req, `"*.corp.example" = "allow"`, `"**.corp.example" = "allow"`, "wildcard"},
-		{"not enabled", req, "[experimental_network]\nenabled = true", "[experimental_network]", "has no effect"},
-		{"no domain lock", req, `managed_allowed_domains_only = true`, ``, "a user could add hosts"},
-		{"two spellings of hosts", req, `managed_allowed_domains_only = true`, "managed_allowed_domains_only = true\nallowed_domains = [\"github.com\"]", "only one spelling"},
-		{"network alias", req, `[features]`, "[network_proxy]\nenabled = true\n\n[features]", "/network_proxy/enabled is not a key"},
-		{"network alias in permissions", req, `[features]`, "[permissions.network]\nenabled = true\n\n[features]", "second spelling of the network table"},
-		{"host added", req, `"github.com" = "allow"`, "\"github.com\" = \"allow\"\n\"evil.example\" = \"allow\"", "adds evil.example"},
-		{"denied host lost", req, `"pastebin.com" = "deny"`, ``, "lacks pastebin.com"},
-		{"denied host allowed", req, `"pastebin.com" = "deny"`, `"pastebin.com" = "allow"`, "lacks pastebin.com"},
-		{"web search", req, `allowed_web_search_modes = ["disabled"]`, ``, "hosted web search"},
-		{"web search live", req, `["disabled"]`, `["live"]`, "none of disabled"},
-		{"profile opens the network", req, `[features]`, "[permissions.halo-engineering.network]\nenabled = true\n\n[features]", "opens the network"},
-		{"second profile", req, "[allowed_permission_profiles]\n", "[allowed_permission_profiles]\n\":workspace\" = true\n", "is not just the profile"},
-		{"default of another name", req, `default_permissions = "halo-engineering"`, `default_permissions = ":workspace"`, "is not halo-engineering"},
-		{"profile extends more", req, `extends = ":workspace"`, `extends = ":danger"`, "none of :read-only"},
-		{"root added", req, `"/opt/build-cache" = "write"`, "\"/opt/build-cache\" = \"write\"\n\"/opt/other\" = \"write\"", "makes /opt/other writable"},
-		{"root lost", req, `"/opt/build-cache" = "write"`, ``, "writable root /opt/build-cache"},
-		{"protected path lost", req, `"~/.ssh" = "deny"`, ``, "protected path ~/.ssh"},
-		{"protected path to write", req, `"~/.ssh" = "deny"`, `"~/.ssh" = "write"`, "protected path ~/.ssh"},
-		{"relative path lost", req, `"**/.env*/**" = "deny"`, ``, "protected path .env*"},
-		{"read rule lost", req, `"/srv/secrets", `, ``, "deny_read has no /srv/secrets"},
-		{"server without identity", req, `identity = { url = "https://mcp.acme.example/docs" }`, `identity = { }`, "has no identity"},
-		{"arguments not compared", req, `{ command = { executable = "/opt/acme/mcp", args = [{ match = "exact", value = "--stdio" }] } }`,
-			`{ command = "/opt/acme/mcp", args = ["--stdio"] }`, "are not compared"},
-		{"arguments by prefix", req, `match = "exact"`, `match = "prefix"`, "is not an exact argument"},
-		{"server added", req, "[mcp_servers.docs]", "[mcp_servers.other]\nidentity = { url = \"https://x.example\" }\n\n[mcp_servers.docs]", "does not name"},
-		{"hook lock", req, `allow_managed_hooks_only = true`, ``, "/allow_managed_hooks_only"},
-		{"hooks feature", req, "[features]\nhooks = true", "[features]\nhooks = false", "/features/hooks"},
-		{"gateway", req, `https://ai.acme.example/v1`, `https://other.example/v1`, "does not point at the gateway"},
-		{"collector", req, `https://otel.acme.example:4318/v1/logs`, `https://other.example/v1/logs`, "does not send to"},
-		{"prompts logged", req, `log_user_prompt = false`, `log_user_prompt = true`, "/otel/log_user_prompt"},
-		{"instructions", req, `Ask before`, `Never ask before`, "is not the policy's text"},
-		{"rule lost", req, `{ token = "--force" }`, `{ token = "--forced" }`, "has no rule for permissions.deny"},
-		{"rule allows", req, `decision = "forbidden"`, `decision = "allow"`, "neither forbidden nor prompt"},
-		{"empty rule", req, `pattern = [{ token = "git" }, { token = "push" }]`, `pattern = []`, "is empty"},
-		{"secret", conf, `ACME_PROXY_ZONE = "eu"`, `ACME_PROXY_ZONE = "ghp_0123456789abcdef"`, "GitHub token"},
-		{"full access in config", conf, `model_reasoning_effort = "high"`, `sandbox_mode = "danger-full-access"`, "danger-full-access"},
-		{"approvals in config", conf, `model_reasoning_effort = "high"`, `approval_policy = "never"`, "/approval_policy is not a key"},
-		{"notify in config", conf, `model_reasoning_effort = "high"`, `notify = ["x"]`, "/notify is not a key"},
-	} {
-		t.Run(x.name, func(t *testing.T) {
-			var all []string
-			for _, f := range check(at, edit(t, files, x.file, x.old, x.new)) {
-				all = append(all, f.Pointer+" "+f.Message)
-			}
-			if text := strings.Join(all, "\n"); !strings.Contains(text, x.want) {
-				t.Errorf("want a finding with %q, have %q", x.want, text)
-			}
-		})
-	}
-	if got := check(at, nil); len(got) == 0 {
-		t.Error("missing files are not noticed")
-	}
+	rendertest.Edits(t, Harness(), at, []rendertest.Edit{
+		{"syntax", `[features]`, `[features`, "is not TOML", req},
+		{"key twice", `model_provider = "halo"`, "model_provider = \"halo\"\nmodel_provider = \"x\"", "is not TOML", req},
+		{"table twice", `[features]`, "[otel]\nlog_user_prompt = true\n\n[features]", "is not TOML", req},
+		{"wrong type", `enabled = true`, `enabled = "true"`, "/experimental_network/enabled is not true or false", req},
+		{"bad word", `["read-only", "workspace-write"]`, `["read-only", "workspace"]`, "none of read-only", req},
+		{"full access", `["read-only", "workspace-write"]`, `["read-only", "danger-full-access"]`, "danger-full-access", req},
+		{"no read-only", `["read-only", "workspace-write"]`, `["workspace-write"]`, "does not hold read-only", req},
+		{"no approval policy", `["on-request", "untrusted"]`, `[]`, "empty list", req},
+		{"never asks", `["on-request", "untrusted"]`, `["on-request", "never"]`, "none of on-request", req},
+		{"no approval lock", `allowed_approval_policies = ["on-request", "untrusted"]`, ``, "approvals could be switched off", req},
+		{"unknown top key", `model_provider = "halo"`, "model_provider = \"halo\"\nsandbox_mode = \"workspace-write\"", "/sandbox_mode is not a key", req},
+		{"unknown network key", `managed_allowed_domains_only = true`, `managed_domains_only = true`, "/experimental_network/managed_domains_only is not a key", req},
+		{"misspelt profile table", `[permissions.halo-base.filesystem]`, `[permissions.halo-base.filesytem]`, "filesytem", req},
+		{"misspelt event", `[[hooks.Stop]]`, `[[hooks.Stopp]]`, "Stopp is no event", req},
+		{"misspelt hook field", `command = "/opt/acme/log"`, `comand = "/opt/acme/log"`, "is not a hook of type command", req},
+		{"matcher of another harness", `matcher = "Bash"`, `matcher = "Edit|Write"`, "does not exist here", req},
+		{"misspelt otel field", "[otel.exporter.otlp-http]\nendpoint", "[otel.exporter.otlp-http]\nendpont", "/otel/exporter is not none", req},
+		{"misspelt provider field", `base_url`, `base_ur`, "/model_providers/halo/base_ur is not a key", req},
+		{"relative deny_read", `deny_read = [`, `deny_read = [".env*", `, "neither absolute", req},
+		{"variable in deny_read", `deny_read = [`, `deny_read = ["~/$X", `, "has a variable", req},
+		{"root glob", `deny_read = [`, `deny_read = ["/**/.env*", `, "no session would start", req},
+		{"root pattern", `"/srv/secrets" = "deny"`, `"/*/secrets" = "deny"`, "no session would start", req},
+		{"profile path relative", `"/srv/secrets" = "deny"`, `".env*" = "deny"`, "keeps the program from starting", req},
+		{"pattern to write", `"/opt/build-cache" = "write"`, `"/opt/*" = "write"`, "only a deny entry", req},
+		{"no scan depth", `glob_scan_max_depth = 8`, ``, "has no end", req},
+		{"root folder only", `"**/.env*" = "deny"`, `".env*" = "deny"`, "covers the root folder only", req},
+		{"star", `"*.corp.example" = "allow"`, `"*" = "allow"`, "every host", req},
+		{"scheme", `"pastebin.com" = "deny"`, `"https://pastebin.com" = "deny"`, "has a scheme", req},
+		{"path", `"pastebin.com" = "deny"`, `"pastebin.com/x" = "deny"`, "has a path", req},
+		{"double star", `"*.corp.example" = "allow"`, `"**.corp.example" = "allow"`, "wildcard", req},
+		{"not enabled", "[experimental_network]\nenabled = true", "[experimental_network]", "has no effect", req},
+		{"no domain lock", `managed_allowed_domains_only = true`, ``, "a user could add hosts", req},
+		{"two spellings of hosts", `managed_allowed_domains_only = true`, "managed_allowed_domains_only = true\nallowed_domains = [\"github.com\"]", "only one spelling", req},
+		{"network alias", `[features]`, "[network_proxy]\nenabled = true\n\n[features]", "/network_proxy/enabled is not a key", req},
+		{"network alias in permissions", `[features]`, "[permissions.network]\nenabled = true\n\n[features]", "second spelling of the network table", req},
+		{"host added", `"github.com" = "allow"`, "\"github.com\" = \"allow\"\n\"evil.example\" = \"allow\"", "adds evil.example", req},
+		{"denied host lost", `"pastebin.com" = "deny"`, ``, "lacks pastebin.com", req},
+		{"denied host allowed", `"pastebin.com" = "deny"`, `"pastebin.com" = "allow"`, "lacks pastebin.com", req},
+		{"web search", `allowed_web_search_modes = ["disabled"]`, ``, "hosted web search", req},
+		{"web search live", `["disabled"]`, `["live"]`, "none of disabled", req},
+		{"profile opens the network", `[features]`, "[permissions.halo-base.network]\nenabled = true\n\n[features]", "opens the network", req},
+		{"second profile", "[allowed_permission_profiles]\n", "[allowed_permission_profiles]\n\":workspace\" = true\n", "is not just the profile", req},
+		{"default of another name", `default_permissions = "halo-base"`, `default_permissions = ":workspace"`, "is not halo-base", req},
+		{"profile extends more", `extends = ":workspace"`, `extends = ":danger"`, "none of :read-only", req},
+		{"root added", `"/opt/build-cache" = "write"`, "\"/opt/build-cache\" = \"write\"\n\"/opt/other\" = \"write\"", "makes /opt/other writable", req},
+		{"root lost", `"/opt/build-cache" = "write"`, ``, "writable root /opt/build-cache", req},
+		{"protected path lost", `"~/.ssh" = "deny"`, ``, "protected path ~/.ssh", req},
+		{"protected path to write", `"~/.ssh" = "deny"`, `"~/.ssh" = "write"`, "protected path ~/.ssh", req},
+		{"relative path lost", `"**/.env*/**" = "deny"`, ``, "protected path .env*", req},
+		{"read rule lost", `"/srv/secrets", `, ``, "deny_read has no /srv/secrets", req},
+		{"server without identity", `identity = { url = "https://mcp.acme.example/docs" }`, `identity = { }`, "has no identity", req},
+		{"arguments not compared", `{ command = { executable = "/opt/acme/mcp", args = [{ match = "exact", value = "--stdio" }] } }`,
+			`{ command = "/opt/acme/mcp", args = ["--stdio"] }`, "are not compared", req},
+		{"arguments by prefix", `match = "exact"`, `match = "prefix"`, "is not an exact argument", req},
+		{"server added", "[mcp_servers.docs]", "[mcp_servers.other]\nidentity = { url = \"https://x.example\" }\n\n[mcp_servers.docs]", "does not name", req},
+		{"hook lock", `allow_managed_hooks_only = true`, ``, "/allow_managed_hooks_only", req},
+		{"hooks feature", "[features]\nhooks = true", "[features]\nhooks = false", "/features/hooks", req},
+		{"gateway", `https://ai.acme.example/v1`, `https://other.example/v1`, "does not point at the gateway", req},
+		{"collector", `https://otel.acme.example:4318/v1/logs`, `https://other.example/v1/logs`, "does not send to", req},
+		{"prompts logged", `log_user_prompt = false`, `log_user_prompt = true`, "/otel/log_user_prompt", req},
+		{"instructions", `Ask before`, `Never ask before`, "is not the policy's text", req},
+		{"rule lost", `{ token = "--force" }`, `{ token = "--forced" }`, "has no rule for permissions.deny", req},
+		{"rule allows", `decision = "forbidden"`, `decision = "allow"`, "neither forbidden nor prompt", req},
+		{"empty rule", `pattern = [{ token = "git" }, { token = "push" }]`, `pattern = []`, "is empty", req},
+		{"secret", `ACME_PROXY_ZONE = "eu"`, `ACME_PROXY_ZONE = "ghp_0123456789abcdef"`, "GitHub token", conf},
+		{"server not installed", `[mcp_servers.build]`, `[mcp_servers.built]`, "permitted and not installed", conf},
+		{"server installed", `[mcp_servers.build]`, "[mcp_servers.other]\nurl = \"https://x.example\"\n\n[mcp_servers.build]", "does not name", conf},
+		{"variable", `ACME_PROXY_ZONE = "eu"`, `ACME_PROXY_ZONE = "us"`, "is not what the policy says: eu", conf},
+		{"full access in config", `model_reasoning_effort = "high"`, `sandbox_mode = "danger-full-access"`, "danger-full-access", conf},
+		{"approvals in config", `model_reasoning_effort = "high"`, `approval_policy = "never"`, "/approval_policy is not a key", conf},
+		{"notify in config", `model_reasoning_effort = "high"`, `notify = ["x"]`, "/notify is not a key", conf},
+	})
 	if got := check(target(t, minimal, "linux", newest), files); len(got) == 0 {
 		t.Error("files of another policy are not noticed")
 	}
@@ -331,7 +239,7 @@ func domainMatch(pattern, h string) bool {
 
 // shell answers for sandboxed commands: the proxy decides when it is on, and the profile alone when it is not.
 func (p program) shell(h string) bool {
-	network, _ := p.Permissions["halo-engineering"]["network"].(map[string]any)
+	network, _ := p.Permissions["halo-base"]["network"].(map[string]any)
 	if !p.Network.Enabled {
 		return network["enabled"] == true
 	}
@@ -446,7 +354,7 @@ func TestPathsLaw(t *testing.T) {
 	at := target(t, "sandbox: {protectedPaths: "+string(quoted)+"}\n", "linux", newest)
 	out, _ := render(at)
 	prog := read(t, out)
-	rooms, _ := prog.Permissions["halo-engineering"]["filesystem"].(map[string]any)
+	rooms, _ := prog.Permissions["halo-base"]["filesystem"].(map[string]any)
 	relative, _ := rooms[":workspace_roots"].(map[string]any)
 	everywhere := textsOf(prog.Permissions["filesystem"]["deny_read"])
 	covered := func(file string) bool {
@@ -516,14 +424,14 @@ func TestOneSpelling(t *testing.T) {
 	const flat, table = "allowed_domains =", ".domains]"
 	for version, want := range map[string]string{"0.90.0": "", "0.99.0": flat, "0.117.0": flat, "0.118.0": table, "0.137.0": table, "0.138.0": table, newest: table} {
 		files, _ := render(target(t, worked, "linux", version))
-		text := string(print(files, nil))
+		text := string(rendertest.Print(files, nil))
 		for _, form := range []string{flat, table} {
 			if strings.Contains(text, form) != (form == want) {
 				t.Errorf("at %s the form %q is wrong, want only %q:\n%s", version, form, want, text)
 			}
 		}
 		v, _ := harness.ParseVersion(version)
-		if profile := strings.Contains(text, "halo-engineering"); profile == v.Less(hasProfiles) {
+		if profile := strings.Contains(text, "halo-base"); profile == v.Less(hasProfiles) {
 			t.Errorf("at %s there is a managed profile: %v", version, profile)
 		}
 	}
@@ -572,28 +480,7 @@ func FuzzCheck(f *testing.F) {
 // TestSchema holds the network, approval and sandbox keys against the schema of the program's own report, which is as near to a published schema of
 // requirements.toml as there is: it knows the same values under names in another case.
 func TestSchema(t *testing.T) {
-	root, err := filepath.Abs(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
-			break
-		}
-		up := filepath.Dir(root)
-		if up == root {
-			t.Fatal("no go.mod above this directory")
-		}
-		root = up
-	}
-	path := filepath.Join(root, "..", "shared", "schemas", "codex-0.171.0.config-requirements-read-response.schema.json")
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("SKIPPED: the program's schema is not here (%s); what is rendered was not held against it", path)
-	}
-	schema, err := jsonschema.NewCompiler().Compile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	schema := rendertest.Schema(t, "codex-0.171.0.config-requirements-read-response.schema.json")
 	names := map[string]string{"allowed_approval_policies": "allowedApprovalPolicies", "allowed_sandbox_modes": "allowedSandboxModes", "allowed_web_search_modes": "allowedWebSearchModes",
 		"allowed_permission_profiles": "allowedPermissionProfiles", "default_permissions": "defaultPermissions", "allow_managed_hooks_only": "allowManagedHooksOnly", "otel": "otel",
 		"additional_developer_instructions": "additionalDeveloperInstructions", "check_for_update_on_startup": "checkForUpdateOnStartup", "model_provider": "modelProvider"}
@@ -621,49 +508,11 @@ func TestSchema(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := schema.Validate(v); err != nil {
-			t.Error(err)
-		}
+		rendertest.Valid(t, schema, b)
 	}
 }
 
-// TestTable: every concept has a row on every system for the newest and the oldest version, no cell is blank, and versions can be read.
-func TestTable(t *testing.T) {
-	h := Harness()
-	for _, c := range policy.Concepts {
-		for _, os := range policy.OSes {
-			for _, v := range []harness.Version{h.Oldest, h.Known, {Minor: 120}} {
-				found := slices.ContainsFunc(h.Capabilities, func(r harness.Capability) bool {
-					one := harness.Harness{Capabilities: []harness.Capability{r}}
-					return string(r.Concept) == c && one.Capability(r.Concept, os, v).Evidence != ""
-				})
-				if !found {
-					t.Errorf("no row for %s on %s at %s", c, os, v)
-				}
-			}
-		}
-	}
-	for _, r := range h.Capabilities {
-		if !slices.Contains(policy.Concepts, string(r.Concept)) {
-			t.Errorf("row of an unknown concept %s", r.Concept)
-		}
-		if r.Grade < harness.Enforced && r.Limit == "" || r.Grade > harness.None && r.How == "" || r.Evidence == "" {
-			t.Errorf("row %s %v %s: a cell is blank", r.Concept, r.OS, r.Grade)
-		}
-		if r.Verified != strings.HasPrefix(r.Evidence, "observed") || r.Verified && !slices.Equal(r.OS, linux) {
-			t.Errorf("row %s %v: verified and evidence disagree", r.Concept, r.OS)
-		}
-		for _, v := range []string{r.Since, r.Until} {
-			if _, ok := harness.ParseVersion(v); v != "" && !ok {
-				t.Errorf("row %s: bad version %q", r.Concept, v)
-			}
-		}
-	}
-}
+func TestTable(t *testing.T) { rendertest.Complete(t, Harness()) }
 
 func BenchmarkRender(b *testing.B) {
 	for name, body := range map[string]string{"worked": worked, "everything": everything} {

@@ -115,7 +115,14 @@ func Print(files []harness.File, gaps []harness.Gap) []byte {
 	}
 	b.WriteString("==> gaps\n")
 	for _, g := range gaps {
-		fmt.Fprintf(&b, "%s %s [%s] %s: %s\n", g.Concept, g.Field, g.Entry, g.Grade, g.Reason)
+		fmt.Fprintf(&b, "%s %s [%s] %s: %s", g.Concept, g.Field, g.Entry, g.Grade, g.Reason)
+		if g.Remedy != "" {
+			fmt.Fprintf(&b, " | remedy: %s", g.Remedy)
+		}
+		if len(g.Bypass) > 0 {
+			fmt.Fprintf(&b, " | bypass: %s", strings.Join(g.Bypass, ", "))
+		}
+		b.WriteByte('\n')
 	}
 	return b.Bytes()
 }
@@ -212,8 +219,14 @@ func Complete(t *testing.T, h *harness.Harness) {
 		if row.Evidence == "" {
 			t.Errorf("%s %v: no evidence", row.Concept, row.OS)
 		}
+		if row.Verified && !strings.HasPrefix(row.Evidence, "observed") {
+			t.Errorf("%s %v: verified, and the evidence is %q", row.Concept, row.OS, row.Evidence)
+		}
 		if row.Verified && slices.Contains(row.OS, "windows") {
 			t.Errorf("%s: verified on windows, where nothing was run", row.Concept)
+		}
+		if !slices.Contains(policy.Concepts, string(row.Concept)) {
+			t.Errorf("%s is no concept", row.Concept)
 		}
 	}
 	for _, c := range policy.Concepts {
@@ -230,23 +243,26 @@ func Complete(t *testing.T, h *harness.Harness) {
 	}
 }
 
-// Edit is one change of a rendered file that the strict reader must notice: its name, the text to replace, the new text, and a part of the finding's message.
-type Edit [4]string
+// Edit is one change of a rendered file that the strict reader must notice: its name, the text to replace, the new text, a part of the finding, and how the name
+// of the file ends when the text stands in several.
+type Edit [5]string
 
-// Edits applies each change to the file that holds the text and wants a finding.
+// Edits applies each change and wants a finding.
 func Edits(t *testing.T, h *harness.Harness, tg harness.Target, edits []Edit) {
 	files, _ := h.Render(tg)
 	for _, e := range edits {
-		name, before, after, want := e[0], e[1], e[2], e[3]
+		name, before, after, want, in := e[0], e[1], e[2], e[3], e[4]
 		t.Run(name, func(t *testing.T) {
 			changed := slices.Clone(files)
-			i := slices.IndexFunc(changed, func(f harness.File) bool { return bytes.Contains(f.Content, []byte(before)) })
+			i := slices.IndexFunc(changed, func(f harness.File) bool {
+				return strings.HasSuffix(f.Dest, in) && bytes.Contains(f.Content, []byte(before))
+			})
 			if i < 0 {
 				t.Fatalf("no file holds %q:\n%s", before, Print(files, nil))
 			}
 			changed[i].Content = bytes.Replace(changed[i].Content, []byte(before), []byte(after), 1)
 			found := h.Check(tg, changed)
-			if !slices.ContainsFunc(found, func(f harness.Finding) bool { return strings.Contains(f.Message, want) }) {
+			if !slices.ContainsFunc(found, func(f harness.Finding) bool { return strings.Contains(f.Pointer+" "+f.Message, want) }) {
 				t.Errorf("want a finding with %q, got %v", want, found)
 			}
 		})
