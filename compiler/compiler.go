@@ -305,9 +305,7 @@ func (c *Compiled) report(plans []*Plan, diags *diag.List) {
 		}
 		d := diag.New(gapCode(g.gap.Grade), g.pin.Harness.Pos, "harnesses."+g.gap.Harness, "%s on %s: %s", g.gap.Harness, where, strings.TrimPrefix(g.gap.Reason, g.gap.Harness+": "))
 		d.Hint = g.gap.Remedy
-		if h := c.Repo.DocumentAt(d.Pos); h != nil {
-			d.Document = h.ID()
-		}
+		c.Repo.Locate(&d)
 		diags.Add(d.WithRelated(at.place(g.of, g.gap.Field, g.gap.Entry), "%s", strings.TrimSpace(g.gap.Field+" "+g.gap.Entry)))
 	}
 }
@@ -344,9 +342,7 @@ func (c *Compiled) version(r *Rendering, diags *diag.List) {
 	default:
 		return
 	}
-	if doc := c.Repo.DocumentAt(d.Pos); doc != nil {
-		d.Document = doc.ID()
-	}
+	c.Repo.Locate(&d)
 	diags.Add(d)
 }
 
@@ -374,9 +370,7 @@ func (c *Compiled) require(p *Plan, diags *diag.List) {
 				}
 			}
 			d := diag.New(codeRequired, q.Pos, "require", "%s %s on %s reaches %s for %s, and the policy requires %s: %s", r.Harness.ID, r.Version, r.OS, got, q.Concept.V, want, why)
-			if doc := c.Repo.DocumentAt(q.Pos); doc != nil {
-				d.Document = doc.ID()
-			}
+			c.Repo.Locate(&d)
 			diags.Add(d)
 		}
 	}

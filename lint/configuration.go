@@ -30,7 +30,7 @@ var configurationRoot = Rule{
 				}
 			}
 		}
-		for _, doc := range p.Repo.Profiles {
+		for _, doc := range p.Repo.Layers() {
 			report(doc.Sandbox.WritableRoots, "sandbox.writableRoots")
 		}
 		for _, doc := range p.Repo.Units {

@@ -53,7 +53,7 @@ func allowedHosts(p *Pass, hosts []string, what string) {
 			}
 		}
 	}
-	for _, doc := range p.Repo.Profiles {
+	for _, doc := range p.Repo.Layers() {
 		report(doc.Egress.AllowedDomains, "egress.allowedDomains")
 	}
 	for _, doc := range p.Repo.Units {

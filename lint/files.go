@@ -67,7 +67,7 @@ func frontMatterHas(data []byte, key string) bool {
 func (p *Pass) projectServers() {
 	known := map[string]bool{}
 	managed := false
-	for _, doc := range p.Repo.Profiles {
+	for _, doc := range p.Repo.Layers() {
 		managed = managed || doc.MCP.ManagedOnly.V
 		for _, s := range doc.MCP.Servers {
 			known[s.Name.V] = true

@@ -57,9 +57,7 @@ func Run(c *compiler.Compiled, fsys fs.FS, texts *Texts, diags *diag.List, skip 
 // about is a finding of the rule at a place.
 func (p *Pass) about(pos diag.Pos, path, format string, args ...any) diag.Diagnostic {
 	d := diag.New(p.code, pos, path, format, args...)
-	if h := p.Repo.DocumentAt(pos); h != nil {
-		d.Document = h.ID()
-	}
+	p.Repo.Locate(&d)
 	return d
 }
 

@@ -12,7 +12,7 @@ var repeatedEntry = Rule{
 		Text:   "The entry is on the list already, another path of the list covers it, or a rule of the denied list takes back what this one allows. Remove it, so that the list reads as it works.",
 		Before: "protectedPaths: [\"~/.ssh\", \"~/.ssh/id_ed25519\"]", After: "protectedPaths: [\"~/.ssh\"]"},
 	Find: func(p *Pass) {
-		for _, doc := range p.Repo.Profiles {
+		for _, doc := range p.Repo.Layers() {
 			p.repeatedBody(&doc.Body, "")
 		}
 		for _, doc := range p.Repo.Units {

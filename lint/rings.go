@@ -116,7 +116,7 @@ var untestedDenial = Rule{
 			h := l.Items[first]
 			p.Report(h.Pos, indexed(path, first), "no policy test expects %s%s to be denied", h.Pattern, more)
 		}
-		for _, doc := range p.Repo.Profiles {
+		for _, doc := range p.Repo.Layers() {
 			report(doc.Egress.DeniedDomains, "egress.deniedDomains")
 		}
 		for _, doc := range p.Repo.Units {

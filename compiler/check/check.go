@@ -73,11 +73,7 @@ func Repo(in Input, diags *diag.List) []Permit {
 
 // add reports a finding; the document is the one that pos lies in.
 func (c *checker) add(d diag.Diagnostic) {
-	if d.Document == "" {
-		if h := c.Repo.DocumentAt(d.Pos); h != nil {
-			d.Document = h.ID()
-		}
-	}
+	c.Repo.Locate(&d)
 	c.count++
 	c.diags.Add(d)
 }
@@ -93,14 +89,22 @@ func (c *checker) profile(p *policy.Profile) {
 	if eff == nil {
 		c.extends(p)
 	}
+	if p.Base != nil {
+		c.own(&p.Base.Body, eff, "")
+	}
 	c.own(&p.Body, eff, "")
 	if eff == nil {
 		return
 	}
 	if eff.Parent != nil {
 		c.emptyUnions(&p.Body, "")
+		parent := "its parent " + p.Extends.V
+		if p.Base != nil {
+			c.effective(eff.Parent, "")
+			parent = "what halos.yaml makes of it in simple mode"
+		}
 		for _, l := range effective.Loosenings(eff.Parent, eff) {
-			c.widens(p, eff, l)
+			c.widens(p, eff, parent, l)
 		}
 	}
 	c.effective(eff, "")
@@ -158,7 +162,7 @@ func (c *checker) nearest(word string, names []string) string {
 }
 
 // widens reports that a profile is wider than its parent, unless an exception for every ring that uses it says so.
-func (c *checker) widens(p *policy.Profile, eff *effective.Policy, l effective.Loosening) {
+func (c *checker) widens(p *policy.Profile, eff *effective.Policy, parent string, l effective.Loosening) {
 	if l.Field == "egress.default" && eff.Own.Egress.Default.V == "" {
 		return // the flip of an implied default is an error of its own
 	}
@@ -179,7 +183,7 @@ func (c *checker) widens(p *policy.Profile, eff *effective.Policy, l effective.L
 	if rings > 0 && permitted == rings {
 		return
 	}
-	d := diag.New(codeWidens, pos, c.indexed(pos, l), "the profile is wider than its parent %s: %s (%s)", p.Extends.V, l.Message, l.Witness)
+	d := diag.New(codeWidens, pos, c.indexed(pos, l), "the profile is wider than %s: %s (%s)", parent, l.Message, l.Witness)
 	d.Document = p.ID()
 	c.add(d.WithRelated(l.Base, "the parent's value"))
 }

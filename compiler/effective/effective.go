@@ -152,6 +152,9 @@ func (r *Resolver) Profile(name string) *Policy {
 			r.fail(chain[:i+1])
 			return nil
 		}
+		if p.Base != nil {
+			base = r.layer(base, p.Base)
+		}
 		base = r.layer(base, p)
 		r.profiles[p.Name.V] = base
 	}

@@ -84,6 +84,27 @@ func assemble(r *Repo, docs []slot, diags *diag.List) {
 	r.Tests = unique(r.Tests, diags)
 	r.Exceptions = unique(r.Exceptions, diags)
 	r.Sandboxes = unique(r.Sandboxes, diags)
+	if r.Root != nil {
+		r.expand(diags)
+	}
+	for _, s := range docs {
+		switch d := s.doc.(type) {
+		case *Gateway:
+			d.miss(diags, map[string]bool{"baseURL": d.BaseURL.IsSet()})
+		case *Ring:
+			d.miss(diags, map[string]bool{"order": d.Order.IsSet(), "profile": d.Profile.IsSet()})
+		}
+	}
+}
+
+// miss reports the keys that a document lacks and that nothing gave it.
+func (h *Header) miss(diags *diag.List, given map[string]bool) {
+	for _, l := range h.lacks {
+		if !given[l.key] {
+			h.Bad = true
+			diags.Add(l.finding)
+		}
+	}
 }
 
 // unique sorts documents by name, keeps the first of each name and reports the others. Documents whose name could not be read are dropped: the
@@ -113,6 +134,22 @@ func find[T headed](docs []T, name string) (found T) {
 		found = docs[i]
 	}
 	return found
+}
+
+// Locate fills in the document that a finding lies in, unless it says one, and for a value of simple mode the key that the author wrote.
+func (r *Repo) Locate(d *diag.Diagnostic) {
+	h := r.DocumentAt(d.Pos)
+	if h == nil {
+		return
+	}
+	if d.Document == "" {
+		d.Document = h.ID()
+	}
+	if h.Kind == "Halos" {
+		if key := r.Root.Simple.Key(d.Pos); key != "" {
+			d.Path = key
+		}
+	}
 }
 
 // DocumentAt returns the document that a place lies in, or nil.

@@ -159,13 +159,14 @@ func overrideKeys(d *decoder, n *node, prefix string, out *[]source.Pair) {
 }
 
 // pins is the shape of what readPins reads: a version, or a mapping, by harness.
-func pins() source.Shape {
+func pins(of mapping[Pin]) source.Shape {
 	pin := form("version")()
-	pin.Or = new(pinMapping.shape())
+	pin.Or = new(of.shape())
 	return source.Shape{Type: source.TableValue, Names: new(words(Harnesses)()), Item: &pin}
 }
 
-func readPins(d *decoder, n *node, b *Body) {
+func readPins(d *decoder, n *node, of mapping[Pin]) []Pin {
+	var out []Pin
 	source.Keys(d, n, func(k source.Str, v *node) {
 		if !slices.Contains(Harnesses, k.V) {
 			x := d.Report(codeHarness, v, "%s is not a harness id; known are %s", strconv.Quote(k.V), strings.Join(Harnesses, ", "))
@@ -180,11 +181,16 @@ func readPins(d *decoder, n *node, b *Body) {
 		if source.IsScalar(v) {
 			p.Version = readVersion(d, v)
 		} else {
-			pinMapping.read(d, v, &p)
+			of.read(d, v, &p)
 		}
-		b.Harnesses = append(b.Harnesses, p)
+		out = append(out, p)
 	})
-	slices.SortFunc(b.Harnesses, func(x, y Pin) int { return strings.Compare(x.Harness.V, y.Harness.V) })
+	slices.SortFunc(out, func(x, y Pin) int { return strings.Compare(x.Harness.V, y.Harness.V) })
+	return out
+}
+
+func harnesses[T any](key string, of mapping[Pin], at func(*T) *[]Pin) source.Field[T] {
+	return leaf(key, at, func(d *decoder, n *node) []Pin { return readPins(d, n, of) }, func() source.Shape { return pins(of) })
 }
 
 // nearestHarness knows the names that people and other tools use for a harness.
@@ -251,7 +257,7 @@ func ofBody[V any](key string, of []source.Field[Body], at func(*Body) *V) sourc
 }
 
 var bodyFields = []source.Field[Body]{
-	custom("harnesses", func(b *Body) *[]Pin { return &b.Harnesses }, pins, readPins),
+	harnesses("harnesses", pinMapping, func(b *Body) *[]Pin { return &b.Harnesses }),
 	section("models", fields(modelFields), func(b *Body) *Models { return &b.Models }),
 	ofBody("permissions", permissionFields, func(b *Body) *Permissions { return &b.Permissions }),
 	ofBody("sandbox", sandboxFields, func(b *Body) *Sandboxing { return &b.Sandbox }),

@@ -54,6 +54,17 @@ var (
 	codePercent = &diag.Code{ID: "HALO1117", Title: "not a percentage", Since: "0.1.0",
 		Text:   "A percentage lies between 0 and 100 with at most two decimals.",
 		Before: "membership: {percent: 120}", After: "membership: {percent: 12.5}"}
+	codeSimple = &diag.Code{ID: "HALO1118", Title: "simple mode without a key it needs", Since: "0.1.0",
+		Text: "The root keys tools, provider, models, gateway, gatewayEngine, telemetry, team, safety, rollout and egress of halos.yaml make a Gateway, a Profile named default and Rings. They need tools to make anything " +
+			"of; models are reached through a gateway, one of them has the alias default, and the region or project in which they run is never guessed. In a repo that writes its own documents, such a key " +
+			"belongs into a document.",
+		Before: "org: acme\nsafety: strict", After: "org: acme\ntools: {claude-code: 2.1.332}\nsafety: strict"}
+	codeNoProvider = &diag.Code{ID: "HALO1119", Title: "model of no provider", Since: "0.1.0",
+		Text:   "In simple mode a model is the id that its provider knows it by, with the provider before a slash where it is not the one that the key provider names.",
+		Before: "provider: multi\nmodels: {default: gpt-5}", After: "provider: multi\nmodels: {default: openai/gpt-5}"}
+	codeBeside = &diag.Code{ID: "HALO1120", Severity: diag.Warning, Title: "ring beside simple mode", Since: "0.1.0",
+		Text:   "The root keys of simple mode hold in the profile default and in those that extend it. A ring of another profile gets nothing of them, though halos.yaml reads as if it did.",
+		Before: "kind: Ring\nname: ring2-early\nprofile: research", After: "kind: Profile\nname: research\nextends: default"}
 	codeHost = &diag.Code{ID: "HALO1203", Title: "not a host name", Since: "0.1.0",
 		Text:   "Host lists hold lower-case host names, without scheme, port or path, or *. and a name for every subdomain at any depth. Harnesses ignore other spellings in silence, each in its own way.",
 		Before: `allowedDomains: ["https://GitHub.com/acme"]`, After: "allowedDomains: [github.com]"}
@@ -76,5 +87,5 @@ var (
 // Codes lists the codes of this package.
 func Codes() []*diag.Code {
 	return []*diag.Code{codeHeader, codeAPIVersion, codeOldVersion, codeKind, codeDuplicate, codeRoot, codeOneRoot, codeName, codeDate, codeVersion, codeURL,
-		codeHarness, codeServer, codeTest, codeException, codeLifetime, codePercent, codeHost, codeModes, codeRootPath, codeProtected, codeRepoPath, codeTwoSources}
+		codeHarness, codeServer, codeTest, codeException, codeLifetime, codePercent, codeSimple, codeNoProvider, codeBeside, codeHost, codeModes, codeRootPath, codeProtected, codeRepoPath, codeTwoSources}
 }

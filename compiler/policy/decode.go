@@ -111,6 +111,9 @@ type mapping[T any] struct {
 	fields []source.Field[T]
 	// need lists the keys that cannot be left out.
 	need []string
+	// late lists those of need that simple mode may give, so that only the whole repo tells whether they are missing. head is where that is noted.
+	late []string
+	head func(*T) *Header
 	// Of the keys in one exactly one is given, or else is reported.
 	one  []string
 	code *diag.Code
@@ -125,7 +128,12 @@ func (m *mapping[T]) read(d *decoder, n *node, t *T) *T {
 		return t
 	}
 	for _, key := range m.need {
-		d.Require(n, key, false)
+		if !slices.Contains(m.late, key) {
+			d.Require(n, key, false)
+		} else if x, missing := d.Missing(n, key); missing {
+			h := m.head(t)
+			h.lacks = append(h.lacks, lack{key, x})
+		}
 	}
 	if m.one != nil {
 		given := 0

@@ -15,7 +15,8 @@ import (
 
 const notHere = "this version of halo does not support it; see docs/guides/scope.md"
 
-const simpleMode = "simple mode is not supported by this version of halo; write Gateway, Profile and Ring documents; see docs/guides/scope.md"
+// engines are the programs that can serve the gateway.
+var engines = []string{"halo-proxy", "kong", "external"}
 
 var identityFields = []source.Field[Identity]{
 	url("issuer", func(i *Identity) *source.Str { return &i.Issuer }, "https"),
@@ -50,8 +51,7 @@ var halosMapping = mapping[Halos]{
 		require(func(h *Halos) *[]Requirement { return &h.Require }),
 		items("acknowledge", acknowledgeMapping, func(h *Halos) *[]Acknowledgement { return &h.Acknowledge }, func(p diag.Pos) Acknowledgement { return Acknowledgement{Pos: p} }, nil),
 		section("identity", fields(identityFields), func(h *Halos) *Identity { return &h.Identity }),
-	}, refused[Halos](notHere, "selfService"),
-		refused[Halos](simpleMode, "tools", "provider", "models", "gateway", "gatewayEngine", "telemetry", "team", "safety", "rollout")),
+	}, rootFields(), refused[Halos](notHere, "selfService")),
 	need: []string{"org"},
 }
 
@@ -127,7 +127,7 @@ var gatewayMapping = mapping[Gateway]{
 			g.BaseURL = absoluteURL(d, n, "https", "http")
 			g.Host = gatewayHost(g.BaseURL.V)
 		}),
-		enum("engine", func(g *Gateway) *source.Str { return &g.Engine }, "halo-proxy", "kong", "external"),
+		enum("engine", func(g *Gateway) *source.Str { return &g.Engine }, engines...),
 		table("protocols", func(g *Gateway) *[]source.Pair { return &g.Protocols }, words(wires), func(d *decoder, k source.Str, n *node) (source.Pair, bool) {
 			s := d.Enum(n, wires...)
 			return source.Pair{Key: k, Value: s}, s.IsSet()
@@ -148,6 +148,7 @@ var gatewayMapping = mapping[Gateway]{
 		}),
 	),
 	need: []string{"name", "baseURL"},
+	late: []string{"baseURL"}, head: (*Gateway).head,
 }
 
 // gatewayHost returns the host name of the gateway, or "" when it is on the device itself.
@@ -229,6 +230,7 @@ var ringMapping = mapping[Ring]{
 		refused[Ring]("a ring has no policy of its own: write a child profile with the extra hosts and point the ring at it", "egress"),
 		refused[Ring]("a ring has no policy of its own: write a child profile and point the ring at it", "sandbox")),
 	need: []string{"name", "order", "profile"},
+	late: []string{"order", "profile"}, head: (*Ring).head,
 }
 
 var unitMapping = mapping[Unit]{

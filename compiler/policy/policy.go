@@ -3,6 +3,8 @@
 package policy
 
 import (
+	"slices"
+
 	"halos.dev/halo/compiler/diag"
 	"halos.dev/halo/compiler/fspath"
 	"halos.dev/halo/compiler/host"
@@ -53,6 +55,14 @@ type Header struct {
 	Pos diag.Pos
 	// Bad is set when the document has errors of its own; targets that use it are not built.
 	Bad bool
+	// lacks are the keys that the document cannot do without, unless simple mode gives them.
+	lacks []lack
+}
+
+// lack is a key that is missing, with the finding that says so.
+type lack struct {
+	key     string
+	finding diag.Diagnostic
 }
 
 // head is how documents of every kind are handled alike.
@@ -60,8 +70,13 @@ func (h *Header) head() *Header { return h }
 
 type headed interface{ head() *Header }
 
-// ID returns KIND/NAME, as diagnostics name documents.
-func (h *Header) ID() string { return h.Kind + "/" + h.Name.V }
+// ID returns KIND/NAME, as diagnostics name documents; the root document needs no name.
+func (h *Header) ID() string {
+	if h.Name.V == "" {
+		return h.Kind
+	}
+	return h.Kind + "/" + h.Name.V
+}
 
 // Halos is the root document of a policy repo, the file halos.yaml.
 type Halos struct {
@@ -85,6 +100,8 @@ type Halos struct {
 	Acknowledge []Acknowledgement
 	// Identity names the OIDC provider whose users and groups memberships refer to.
 	Identity Identity
+	// Simple has the keys of simple mode, nil when there is none.
+	Simple *Simple
 }
 
 // Identity names the OIDC provider that memberships refer to.
@@ -295,6 +312,8 @@ type Profile struct {
 	// Example: base
 	Extends source.Str
 	Body
+	// Base is what simple mode makes of this profile, over which the document lies; nil for most.
+	Base *Profile
 }
 
 // Body is the policy in a profile or, restricted to what can only tighten, in a unit's overlay.
@@ -645,6 +664,15 @@ type Repo struct {
 
 // Profile returns the profile of that name, or nil.
 func (r *Repo) Profile(name string) *Profile { return find(r.Profiles, name) }
+
+// Layers returns the profiles, and those that simple mode made below a profile of the same name.
+func (r *Repo) Layers() []*Profile {
+	p := r.Profile(SimpleName)
+	if p == nil || p.Base == nil {
+		return r.Profiles
+	}
+	return append(slices.Clip(r.Profiles), p.Base)
+}
 
 // Ring returns the ring of that name, or nil.
 func (r *Repo) Ring(name string) *Ring { return find(r.Rings, name) }

@@ -336,12 +336,22 @@ func (d *Decoder) Pairs(n *Node) ([]Pair, diag.Pos) {
 
 // Require reports a required key that is absent, at the mapping that lacks it.
 func (d *Decoder) Require(n *Node, name string, present bool) {
-	if present || hasKey(n, name) {
+	if present {
 		return
 	}
+	if x, missing := d.Missing(n, name); missing {
+		d.Diags.Add(x)
+	}
+}
+
+// Missing returns the finding that Require reports, for a key that something else may still give.
+func (d *Decoder) Missing(n *Node, name string) (diag.Diagnostic, bool) {
+	if hasKey(n, name) {
+		return diag.Diagnostic{}, false
+	}
 	d.path.PushKey(name)
-	d.add(codeMissing, n, "", "required key %q is missing", name)
-	d.path.Pop()
+	defer d.path.Pop()
+	return *d.Report(codeMissing, n, "required key %q is missing", name), true
 }
 
 func hasKey(n *Node, name string) bool {
