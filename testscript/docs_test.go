@@ -5,8 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -37,7 +42,7 @@ func TestDocs(t *testing.T) {
 	}
 	open, _, _ := serveRegistry(t, inProcess())
 	for _, name := range pages(t) {
-		t.Run(name, func(t *testing.T) {
+		t.Run(strings.ReplaceAll(name, "/", "-"), func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join("..", filepath.FromSlash(name))
 			text, err := os.ReadFile(file)
@@ -447,6 +452,103 @@ func (p *page) updated(text string) string {
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// TestDocsNames checks what the pages name: files and directories of the repository, exported names of its packages, and the targets of links.
+func TestDocsNames(t *testing.T) {
+	declared := map[string]bool{}
+	packages := map[string]bool{}
+	for _, top := range []string{"compiler", "artifacts", "lint"} {
+		err := filepath.WalkDir(filepath.Join("..", top), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			packages[file.Name.Name] = true
+			for _, decl := range file.Decls {
+				switch d := decl.(type) {
+				case *ast.FuncDecl:
+					name := file.Name.Name
+					if d.Recv != nil {
+						of := d.Recv.List[0].Type
+						if star, ok := of.(*ast.StarExpr); ok {
+							of = star.X
+						}
+						if id, ok := of.(*ast.Ident); ok {
+							name = id.Name
+						}
+					}
+					declared[name+"."+d.Name.Name] = true
+				case *ast.GenDecl:
+					for _, spec := range d.Specs {
+						switch s := spec.(type) {
+						case *ast.TypeSpec:
+							declared[file.Name.Name+"."+s.Name.Name] = true
+							packages[s.Name.Name] = true
+						case *ast.ValueSpec:
+							for _, n := range s.Names {
+								declared[file.Name.Name+"."+n.Name] = true
+							}
+						}
+					}
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	span := regexp.MustCompile("`([^`\n]+)`")
+	link := regexp.MustCompile(`\]\(([^)#\s]+)`)
+	goName := regexp.MustCompile(`^(\w+)\.[A-Z]\w+$`)
+	repoPath := regexp.MustCompile(`^(cmd|compiler|lint|artifacts|testscript|examples|testdata|docs|\.ci)/[\w./-]+$`)
+	checked := 0
+	for _, page := range pages(t) {
+		text, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(page)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range span.FindAllStringSubmatch(string(text), -1) {
+			name := m[1]
+			if of := goName.FindStringSubmatch(name); of != nil && packages[of[1]] {
+				checked++
+				if !declared[name] {
+					t.Errorf("%s names %s, which is not there", page, name)
+				}
+			}
+			if repoPath.MatchString(name) {
+				checked++
+				if _, err := os.Stat(filepath.Join("..", filepath.FromSlash(name))); err != nil {
+					t.Errorf("%s names %s, which is not there", page, name)
+				}
+			}
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			checked++
+			if _, err := os.Stat(filepath.Join("..", filepath.FromSlash(path.Join(path.Dir(page), m[1])))); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, m[1])
+			}
+		}
+	}
+	if checked < 60 {
+		t.Errorf("only %d names and links were found", checked)
+	}
+	index, err := os.ReadFile(filepath.Join("..", "docs", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages(t) {
+		if guide, ok := strings.CutPrefix(page, "docs/guides/"); ok && !strings.Contains(string(index), "(guides/"+guide+")") {
+			t.Errorf("docs/README.md has no link to %s", guide)
+		}
+	}
 }
 
 // TestDocsTest shows that the test of the documentation can fail.

@@ -64,6 +64,50 @@ func TestReference(t *testing.T) {
 	}
 }
 
+// TestCommandsNamed checks that every command and flag that a page, a usage text or a code names in running text exists.
+func TestCommandsNamed(t *testing.T) {
+	texts := map[string]string{"usage texts": cliMarkdown((&program{}).app())}
+	for _, c := range codes() {
+		texts[c.ID] = c.Text
+	}
+	for _, pattern := range []string{"README.md", "docs/*.md", "docs/guides/*.md", "examples/*/README.md"} {
+		files, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(pattern)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[f] = string(text)
+		}
+	}
+	named := 0
+	for where, text := range texts {
+		for i, span := range strings.Split(text, "`") {
+			words := strings.Fields(span)
+			if i%2 == 0 || len(words) < 2 || words[0] != "halo" || strings.ContainsAny(span, "[\n") || strings.HasPrefix(words[1], "halo-") {
+				continue
+			}
+			named++
+			args := slices.DeleteFunc(words, func(w string) bool { return w == "--" })
+			// A flag that is named without its value is not wrong.
+			for i, a := range args {
+				if strings.HasPrefix(a, "--") && (i+1 == len(args) || strings.HasPrefix(args[i+1], "-")) {
+					args[i] = a + "="
+				}
+			}
+			if _, err := arrange((&program{}).app(), args); err != nil {
+				t.Errorf("%s: `%s`: %v", where, span, err)
+			}
+		}
+	}
+	if named < 60 {
+		t.Errorf("only %d commands were found", named)
+	}
+}
+
 // TestCodes holds the promises of diagnostic codes: unique, in order, documented.
 func TestCodes(t *testing.T) {
 	seen := map[string]bool{}

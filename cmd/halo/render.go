@@ -43,8 +43,8 @@ func (p *program) render(c *cli.Context) error {
 		return err
 	}
 	id := c.String("harness")
-	if c.String("ring") == "" || id == "" {
-		return errors.New("render needs --ring and --harness")
+	if id == "" {
+		return errors.New("render needs --harness")
 	}
 	if !slices.Contains(policy.Harnesses, id) {
 		return fmt.Errorf("--harness %s is not one of %s", id, strings.Join(policy.Harnesses, ", "))
