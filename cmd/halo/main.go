@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -23,15 +24,23 @@ import (
 var version = "0.1.0-dev"
 
 func main() {
-	// Policy repos are small beside the memory of any machine: collecting less often than Go's default halves the time spent on it, and the limit keeps the
-	// promise for the largest repos.
+	os.Exit(start())
+}
+
+// unused is memory that is never touched, so that it costs none: the collector counts it and leaves a small heap room to grow. Without it a run begins with a
+// hundred collections of a heap of 2 MB, each of which looks at every global.
+const unused = 8 << 20
+
+func start() int {
+	// Collecting more often than Go's default costs less time than touching new memory would, and the limit keeps the promise for the largest repos.
 	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetGCPercent(60)
-		debug.SetMemoryLimit(200 << 20)
+		debug.SetGCPercent(40)
+		debug.SetMemoryLimit(200<<20 + unused)
+		defer runtime.KeepAlive(make([]byte, unused))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	os.Exit(run(ctx, &program{args: os.Args, in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, lookupEnv: os.LookupEnv, now: time.Now}))
+	return run(ctx, &program{args: os.Args, in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, lookupEnv: os.LookupEnv, now: time.Now})
 }
 
 // program is everything a command touches outside its arguments.
