@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -33,6 +35,7 @@ func TestReference(t *testing.T) {
 	for _, c := range codes() {
 		pages["rules/"+c.ID+".md"] = codeMarkdown(c)
 	}
+	maps.Copy(pages, manPages((&program{}).app()))
 	docs := filepath.Join("..", "..", "docs")
 	for name, want := range pages {
 		file := filepath.Join(docs, filepath.FromSlash(name))
@@ -48,18 +51,20 @@ func TestReference(t *testing.T) {
 			t.Errorf("docs/%s is not what the program says; run go generate ./cmd/halo (%v)", name, err)
 		}
 	}
-	rules, err := os.ReadDir(filepath.Join(docs, "rules"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range rules {
-		if pages["rules/"+f.Name()] != "" {
-			continue
-		}
-		if !*update {
-			t.Errorf("docs/rules/%s is the page of no code; run go generate ./cmd/halo", f.Name())
-		} else if err := os.Remove(filepath.Join(docs, "rules", f.Name())); err != nil {
+	for _, dir := range []string{"rules", "man"} {
+		files, err := os.ReadDir(filepath.Join(docs, dir))
+		if err != nil {
 			t.Fatal(err)
+		}
+		for _, f := range files {
+			if pages[dir+"/"+f.Name()] != "" {
+				continue
+			}
+			if !*update {
+				t.Errorf("docs/%s/%s is the page of nothing any more; run go generate ./cmd/halo", dir, f.Name())
+			} else if err := os.Remove(filepath.Join(docs, dir, f.Name())); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }
@@ -183,5 +188,157 @@ func flags(b *strings.Builder, fs []cli.Flag) {
 			usage += " (default: " + v + ")"
 		}
 		fmt.Fprintf(b, "| `%s` | %s |\n", name, usage)
+	}
+}
+
+// manDate is the day that manual pages bear. It is no clock: pages are generated, and the version of the program is what tells them apart.
+const manDate = "2026-11-30"
+
+// manPages are the manual pages of halo and of every command, by their path below docs, in the man(7) language.
+func manPages(app *cli.App) map[string]string {
+	pages := map[string]string{}
+	var names []string
+	var walk func(path []string, commands []*cli.Command)
+	walk = func(path []string, commands []*cli.Command) {
+		for _, c := range commands {
+			name := append(slices.Clone(path), c.Name)
+			page := strings.Join(name, "-")
+			names = append(names, page)
+			b := manHead(page, c.Usage)
+			b.WriteString(".SH SYNOPSIS\n.B " + roff(strings.Join(name, " ")) + "\n")
+			if len(c.Subcommands) > 0 {
+				b.WriteString(".I COMMAND\n")
+			}
+			if len(c.Flags) > 0 {
+				b.WriteString(".RI [ flags ]\n")
+			}
+			if c.ArgsUsage != "" {
+				b.WriteString(roff(c.ArgsUsage) + "\n")
+			}
+			description := c.Description
+			if description == "" {
+				description = strings.ToUpper(c.Usage[:1]) + c.Usage[1:] + "."
+			}
+			b.WriteString(".SH DESCRIPTION\n" + manText(description))
+			if len(c.Subcommands) > 0 {
+				b.WriteString(".SH COMMANDS\n")
+				for _, s := range c.Subcommands {
+					fmt.Fprintf(b, ".TP\n.BR %s (1)\n%s\n", roff(page+"-"+s.Name), roff(s.Usage))
+				}
+			}
+			if len(c.Flags) > 0 {
+				b.WriteString(".SH OPTIONS\n")
+				manFlags(b, c.Flags)
+			}
+			b.WriteString(manEnd("halo(1)"))
+			pages["man/"+page+".1"] = b.String()
+			walk(name, c.Subcommands)
+		}
+	}
+	walk([]string{"halo"}, app.Commands)
+
+	b := manHead("halo", app.Usage)
+	b.WriteString(".SH SYNOPSIS\n.B halo\n.RI [ \"global flags\" ]\n.I COMMAND\n.RI [ \"flags and arguments in any order\" ]\n.SH DESCRIPTION\n" + manText(app.Description) + ".SH COMMANDS\n")
+	for _, c := range app.Commands {
+		fmt.Fprintf(b, ".TP\n.BR %s (1)\n%s\n", roff("halo-"+c.Name), roff(c.Usage))
+	}
+	b.WriteString(".SH OPTIONS\nThese hold for every command.\n")
+	manFlags(b, app.Flags)
+	slices.Sort(names)
+	for i, n := range names {
+		names[i] = n + "(1)"
+	}
+	b.WriteString(manEnd(names...))
+	pages["man/halo.1"] = b.String()
+	return pages
+}
+
+func manHead(page, usage string) *strings.Builder {
+	b := &strings.Builder{}
+	fmt.Fprintf(b, ".\\\" Generated from the program by go generate ./cmd/halo.\n.TH %s 1 %s halo\n.SH NAME\n%s \\- %s\n", strings.ToUpper(page), manDate, roff(page), roff(usage))
+	return b
+}
+
+func manEnd(names ...string) string {
+	var b strings.Builder
+	b.WriteString(".SH SEE ALSO\n")
+	for i, n := range names {
+		name, section, _ := strings.Cut(n, "(")
+		comma := ","
+		if i == len(names)-1 {
+			comma = ""
+		}
+		fmt.Fprintf(&b, ".BR %s (%s%s\n", roff(name), section, comma)
+	}
+	return b.String()
+}
+
+// manText is running text: blank lines part paragraphs, backticks mark what is typed.
+func manText(text string) string {
+	var b strings.Builder
+	for i, paragraph := range strings.Split(text, "\n\n") {
+		if i > 0 {
+			b.WriteString(".PP\n")
+		}
+		for line := range strings.SplitSeq(paragraph, "\n") {
+			b.WriteString(manSpans(line, "B") + "\n")
+		}
+	}
+	return b.String()
+}
+
+// manSpans is a line with its backticked parts in a font.
+func manSpans(line, font string) string {
+	parts := strings.Split(line, "`")
+	for i := range parts {
+		parts[i] = roff(parts[i])
+		if i%2 == 1 {
+			parts[i] = `\f` + font + parts[i] + `\fR`
+		}
+	}
+	line = strings.Join(parts, "")
+	if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
+		line = `\&` + line
+	}
+	return line
+}
+
+// roff is text in which nothing means anything to roff.
+func roff(text string) string {
+	return strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
+}
+
+func manFlags(b *strings.Builder, fs []cli.Flag) {
+	for _, f := range fs {
+		d := f.(cli.DocGenerationFlag)
+		name := `\fB` + roff("--"+f.Names()[0]) + `\fR`
+		if _, value, ok := strings.Cut(d.GetUsage(), "`"); ok && d.TakesValue() {
+			value, _, _ = strings.Cut(value, "`")
+			name += ` \fI` + roff(value) + `\fR`
+		}
+		usage := manSpans(d.GetUsage(), "I")
+		if v := strings.Trim(d.GetDefaultText(), `"`); v != "" && v != "false" && v != "0" {
+			usage += " (default: " + roff(v) + ")"
+		}
+		fmt.Fprintf(b, ".TP\n%s\n%s\n", name, usage)
+	}
+}
+
+// TestManPages has the pages read by the formatters that are at hand.
+func TestManPages(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("..", "..", "docs", "man", "*.1"))
+	if err != nil || len(files) < 30 {
+		t.Fatalf("%d manual pages (%v)", len(files), err)
+	}
+	for _, formatter := range [][]string{{"mandoc", "-T", "lint", "-W", "warning"}, {"groff", "-man", "-ww", "-z", "-Tutf8", "-K", "utf8"}} {
+		t.Run(formatter[0], func(t *testing.T) {
+			path, err := exec.LookPath(formatter[0])
+			if err != nil {
+				t.Skipf("SKIP: %s is not installed", formatter[0])
+			}
+			if out, err := exec.Command(path, append(formatter[1:], files...)...).CombinedOutput(); err != nil || len(out) > 0 {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
 	}
 }
