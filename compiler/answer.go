@@ -112,17 +112,39 @@ type HarnessLine struct {
 
 // EgressLines says how far each harness of a policy holds its egress rules.
 func (c *Compiled) EgressLines(p *effective.Policy, os string) []HarnessLine {
+	none := ""
+	if !p.EgressRules() {
+		none = "the policy restricts no host"
+	}
+	return c.lines(p, os, harness.Egress, none, func(g harness.Gap, grade harness.Grade) bool {
+		return g.Concept == harness.Egress || g.Concept == harness.Fetch || g.Concept == harness.Sandbox && grade < harness.Enforced
+	})
+}
+
+// PathLines says how far each harness of a policy holds its protected paths.
+func (c *Compiled) PathLines(p *effective.Policy, os string) []HarnessLine {
+	none := ""
+	if len(p.Sandbox.ProtectedPaths.Items) == 0 {
+		none = "the policy protects no path"
+	}
+	return c.lines(p, os, harness.ProtectedPaths, none, func(g harness.Gap, grade harness.Grade) bool {
+		return g.Concept == harness.ProtectedPaths || g.Concept == harness.Sandbox && grade < harness.Enforced
+	})
+}
+
+// lines says how far each harness holds a concept, with the gaps that are about it. none says why there is nothing to hold, or is empty.
+func (c *Compiled) lines(p *effective.Policy, os string, concept harness.Concept, none string, about func(harness.Gap, harness.Grade) bool) []HarnessLine {
 	var out []HarnessLine
 	for _, r := range c.Renderings(p, os) {
-		grade, row := r.Grade(harness.Egress)
+		grade, row := r.Grade(concept)
 		l := HarnessLine{Harness: r.Harness.ID, Version: r.Version.String(), Status: grade, Verified: row.Verified, How: row.How}
-		if !p.EgressRules() {
-			l.Status, l.Verified, l.How = harness.None, true, "the policy restricts no host"
+		if none != "" {
+			l.Status, l.Verified, l.How = harness.None, true, none
 			out = append(out, l)
 			continue
 		}
 		for _, g := range r.Gaps {
-			if g.Concept == harness.Egress || g.Concept == harness.Fetch || g.Concept == harness.Sandbox && grade < harness.Enforced {
+			if about(g, grade) {
 				caveat := g.Reason
 				if !strings.HasPrefix(caveat, r.Harness.ID+":") {
 					caveat = r.Harness.ID + ": " + caveat
@@ -157,6 +179,8 @@ type PathDecision struct {
 	Allow bool
 	Rule  string
 	Pos   diag.Pos
+	// Matches are the protected paths that cover it, the one that decides first; Roots the writable roots that do.
+	Matches, Roots []policy.FilePath
 }
 
 // Places that stand for a user's home and workspace when a policy is asked about a path without a device.
@@ -168,9 +192,32 @@ const (
 // Path decides whether sandboxed commands and file tools may see a path: absolute, below ~/, or relative to the workspace. The home of any user is ~. The error
 // says why a path cannot be asked about.
 func (c *Compiled) Path(p *effective.Policy, path string) (PathDecision, error) {
+	covers, err := PathMatcher(path)
+	if err != nil {
+		return PathDecision{}, err
+	}
+	matching := func(l policy.FilePaths) []policy.FilePath {
+		var out []policy.FilePath
+		for _, f := range l.Items {
+			if covers(f.Path) {
+				out = append(out, f)
+			}
+		}
+		return out
+	}
+	d := PathDecision{Allow: true, Rule: "sandbox.protectedPaths none", Matches: matching(p.Sandbox.ProtectedPaths), Roots: matching(p.Sandbox.WritableRoots)}
+	if len(d.Matches) > 0 {
+		f := d.Matches[0]
+		d.Allow, d.Rule, d.Pos = false, "sandbox.protectedPaths "+f.Path.String(), f.Pos
+	}
+	return d, nil
+}
+
+// PathMatcher tells which paths of a policy cover one that is asked about, as Path decides it.
+func PathMatcher(path string) (func(fspath.Path) bool, error) {
 	q, problem := fspath.ParseQuery(path)
 	if problem != nil {
-		return PathDecision{}, fmt.Errorf("path %q %s", path, problem.Reason)
+		return nil, fmt.Errorf("path %q %s", path, problem.Reason)
 	}
 	full, home := q.String(), someHome
 	if q.Kind() == fspath.Relative {
@@ -178,12 +225,7 @@ func (c *Compiled) Path(p *effective.Policy, path string) (PathDecision, error) 
 	} else if h, ok := fspath.HomeOf(q); ok {
 		home = h
 	}
-	for _, f := range p.Sandbox.ProtectedPaths.Items {
-		if fspath.Matches(f.Path, full, someWorkspace, home) {
-			return PathDecision{false, "sandbox.protectedPaths " + f.Path.String(), f.Pos}, nil
-		}
-	}
-	return PathDecision{Allow: true, Rule: "sandbox.protectedPaths none"}, nil
+	return func(p fspath.Path) bool { return fspath.Matches(p, full, someWorkspace, home) }, nil
 }
 
 // Recheck reads the files of a rendering back with the harness's strict reader.

@@ -14,6 +14,7 @@ import (
 
 	"halos.dev/halo/compiler"
 	"halos.dev/halo/compiler/diag"
+	"halos.dev/halo/compiler/effective"
 	"halos.dev/halo/compiler/harness"
 	"halos.dev/halo/compiler/policy"
 	"halos.dev/halo/lint/report"
@@ -209,21 +210,23 @@ func (p *program) questions(c *cli.Context) ([]question, error) {
 
 // printEgress prints an answer. The harness lines are the same for every host of a run and are printed once.
 func printEgress(w io.Writer, a *compiler.Egress, repeated bool) error {
-	word := "DENY"
-	if a.Decision.Allow {
-		word = "ALLOW"
+	lines := a.Lines
+	if repeated {
+		lines = nil
 	}
-	where := fmt.Sprintf("ring %s, profile %s", a.Target.Ring.Name.V, a.Target.Policy.Profile)
-	for _, u := range a.Target.Units {
+	return printDecision(w, a.Decision.Allow, string(a.Host), a.Target, a.Decision.Rule(), lines)
+}
+
+// printDecision prints a decision for a target with the rule that made it, and how far each harness holds it.
+func printDecision(w io.Writer, allow bool, about string, t effective.Target, rule string, lines []compiler.HarnessLine) error {
+	where := fmt.Sprintf("ring %s, profile %s", t.Ring.Name.V, t.Policy.Profile)
+	for _, u := range t.Units {
 		where += ", unit " + u.Name.V
 	}
-	if _, err := fmt.Fprintf(w, "%s %s  (%s)\nrule   %s\n", word, a.Host, where, a.Decision.Rule()); err != nil {
+	if _, err := fmt.Fprintf(w, "%s %s  (%s)\nrule   %s\n", strings.ToUpper(effect(allow)), about, where, rule); err != nil {
 		return err
 	}
-	if repeated {
-		return nil
-	}
-	for _, l := range a.Lines {
+	for _, l := range lines {
 		if _, err := fmt.Fprintf(w, "  %-13s %s\n", l.Harness, statusText(l)); err != nil {
 			return err
 		}
@@ -253,6 +256,8 @@ type sourceJSON struct {
 	Line     int    `json:"line"`
 	Column   int    `json:"column"`
 	Document string `json:"document"`
+	// Commit is there when it was asked for.
+	Commit *commitJSON `json:"commit,omitempty"`
 }
 
 type matchJSON struct {
@@ -341,11 +346,15 @@ func egressResult(a *compiler.Egress, c *compiler.Compiled, rep *report.Report) 
 		out.Resolved.Denied = append(out.Resolved.Denied, e.Pattern.String())
 	}
 	for _, l := range a.Lines {
-		caveats := l.Caveats
-		if caveats == nil {
-			caveats = []string{}
-		}
-		out.Harnesses = append(out.Harnesses, harnessJSON{l.Harness, l.Version, l.Status.String(), l.Verified, l.How, caveats})
+		out.Harnesses = append(out.Harnesses, harnessLineJSON(l))
 	}
 	return out
+}
+
+func harnessLineJSON(l compiler.HarnessLine) harnessJSON {
+	caveats := l.Caveats
+	if caveats == nil {
+		caveats = []string{}
+	}
+	return harnessJSON{l.Harness, l.Version, l.Status.String(), l.Verified, l.How, caveats}
 }

@@ -14,15 +14,39 @@ type Value struct {
 	Key   string
 	Value string
 	Pos   diag.Pos
+	// Field is the key of the Field it belongs to, Entry its index there, -1 for a scalar and for what stands for a whole list.
+	Field string
+	Entry int
 }
 
 // Values lists every value of a policy in document order; a list has one value for each item, and one for itself when it is empty.
 func Values(p *Policy) []Value {
 	var out []Value
+	// The entry that add is at; a scalar has no other field than its key.
+	field, entry := "", -1
 	add := func(key, value string, pos diag.Pos) {
-		if pos.IsValid() {
-			out = append(out, Value{key, value, pos})
+		if !pos.IsValid() {
+			return
 		}
+		v := Value{key, value, pos, field, entry}
+		if field == "" {
+			v.Field = key
+		}
+		out = append(out, v)
+	}
+	// within makes add write entries of a list.
+	within := func(key string, n int, each func(i int)) {
+		if field != "" {
+			for i := range n {
+				each(i)
+			}
+			return
+		}
+		for i := range n {
+			field, entry = key, i
+			each(i)
+		}
+		field, entry = "", -1
 	}
 	str := func(key string, s source.Str) { add(key, s.V, s.Pos) }
 	boolean := func(key string, b source.Bool) { add(key, strconv.FormatBool(b.V), b.Pos) }
@@ -31,30 +55,22 @@ func Values(p *Policy) []Value {
 		if len(l.Items) == 0 {
 			add(key, "[]", l.Pos)
 		}
-		for i, s := range l.Items {
-			str(item(key, i), s)
-		}
+		within(key, len(l.Items), func(i int) { str(item(key, i), l.Items[i]) })
 	}
 	pairs := func(key string, ps []source.Pair) {
-		for _, x := range ps {
-			str(key+"."+x.Key.V, x.Value)
-		}
+		within(key, len(ps), func(i int) { str(key+"."+ps[i].Key.V, ps[i].Value) })
 	}
 	hosts := func(key string, l policy.Hosts) {
 		if len(l.Items) == 0 {
 			add(key, "[]", l.Pos)
 		}
-		for i, h := range l.Items {
-			add(item(key, i), h.Pattern.String(), h.Pos)
-		}
+		within(key, len(l.Items), func(i int) { add(item(key, i), l.Items[i].Pattern.String(), l.Items[i].Pos) })
 	}
 	paths := func(key string, l policy.FilePaths) {
 		if len(l.Items) == 0 {
 			add(key, "[]", l.Pos)
 		}
-		for i, h := range l.Items {
-			add(item(key, i), h.Path.String(), h.Pos)
-		}
+		within(key, len(l.Items), func(i int) { add(item(key, i), l.Items[i].Path.String(), l.Items[i].Pos) })
 	}
 	for _, h := range p.Harnesses {
 		at := "harnesses." + h.Harness.V
@@ -84,21 +100,24 @@ func Values(p *Policy) []Value {
 	strs("egress.presets", p.Egress.Presets)
 	hosts("egress.deniedDomains", p.Egress.DeniedDomains)
 	boolean("mcp.managedOnly", p.MCP.ManagedOnly)
-	for i, s := range p.MCP.Servers {
-		at := item("mcp.servers", i)
+	if len(p.MCP.Servers) == 0 {
+		add("mcp.servers", "[]", p.MCP.ServersPos)
+	}
+	within("mcp.servers", len(p.MCP.Servers), func(i int) {
+		s, at := &p.MCP.Servers[i], item("mcp.servers", i)
 		str(at+".name", s.Name)
 		str(at+".url", s.URL)
 		strs(at+".command", s.Command)
 		pairs(at+".headers", s.Headers)
-	}
+	})
 	strs("mcp.denied", p.MCP.Denied)
 	boolean("hooks.managedOnly", p.Hooks.ManagedOnly)
-	for i, h := range p.Hooks.Items {
-		at := item("hooks.items", i)
+	within("hooks.items", len(p.Hooks.Items), func(i int) {
+		h, at := &p.Hooks.Items[i], item("hooks.items", i)
 		str(at+".event", h.Event)
 		str(at+".matcher", h.Matcher)
 		str(at+".command", h.Command)
-	}
+	})
 	boolean("telemetry.enabled", p.Telemetry.Enabled)
 	str("telemetry.otlpEndpoint", p.Telemetry.OTLPEndpoint)
 	str("telemetry.protocol", p.Telemetry.Protocol)
@@ -106,8 +125,9 @@ func Values(p *Policy) []Value {
 	pairs("telemetry.attributes", p.Telemetry.Attributes)
 	str("instructions", p.Instructions)
 	pairs("env", p.Env)
-	for i, r := range p.Require {
+	within("require", len(p.Require), func(i int) {
+		r := &p.Require[i]
 		add(item("require", i), r.Concept.V+" on "+r.Harness.V+": "+r.Grade.V, r.Pos)
-	}
+	})
 	return out
 }
