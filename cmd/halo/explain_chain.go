@@ -68,7 +68,7 @@ func (x *explanation) chain(c effective.Chain) chainJSON {
 				by = v.By.ID()
 			}
 			layer.Values = append(layer.Values, writtenJSON{v.Key, v.Value.Value, v.Fate.String(), by, x.source(v.Pos)})
-			if c.Field.Key == "egress.presets" && v.Fate == effective.InEffect {
+			if c.Field.Key == "egress.presets" && v.Entry >= 0 && v.Fate == effective.InEffect {
 				presets[v.Value.Value] = true
 			}
 		}
