@@ -147,7 +147,7 @@ func (p *program) commands() []*cli.Command {
 	return []*cli.Command{
 		p.initCommand(), p.lintCommand(), p.validateCommand(), p.buildCommand(), p.renderCommand(), p.egressCommand(), p.explainCommand(), p.harnessesCommand(), p.testCommand(),
 		p.packCommand(), p.policyCommand(), p.openshellCommand(),
-		p.releaseCommand(), p.mdmCommand(), p.keygenCommand(), p.explainCodeCommand(), p.versionCommand(), p.completionCommand(),
+		p.releaseCommand(), p.mdmCommand(), p.keygenCommand(), p.schemaCommand(), p.explainCodeCommand(), p.versionCommand(), p.completionCommand(),
 		p.installCommand(), p.doctorCommand(), p.agentCommand(),
 		p.diffCommand(),
 	}

@@ -164,9 +164,11 @@ var configSchema = field{id: cfgRoot, keys: []field{
 		{name: "unmask", kind: kindTexts, id: cfgUnmask, most: maxList, form: "project glob"},
 		// The largest project that is copied, in megabytes; 0 is the pack's.
 		{name: "max_upload_mb", kind: kindInt, id: cfgMaxUpload, max: maxMB},
-		// How many commits of the history are copied; 0 is DefenseClaw's default.
+		// How many commits of the history are copied; 0 is DefenseClaw's default, 200.
 		{name: "git_depth", kind: kindInt, id: cfgGitDepth, max: maxMB},
 		// What happens to the changes in a copy at the end.
+		//
+		// Default: ask
 		{name: "on_exit", kind: kindText, id: cfgOnExit, words: exitModes, blank: true},
 	}},
 	// The lists of hosts, added to those of the pack.
@@ -222,7 +224,7 @@ var configSchema = field{id: cfgRoot, keys: []field{
 		{name: "allow_host_ports", kind: kindBool, null: true, id: cfgAllowHostPorts},
 		// false keeps users from unblocking hosts.
 		{name: "allow_unblock", kind: kindBool, null: true, id: cfgAllowUnblock},
-		// false takes away the mode that allows and records everything.
+		// false refuses learn mode.
 		{name: "allow_learn_mode", kind: kindBool, null: true, id: cfgAllowLearn},
 		// The harnesses that may run, by DefenseClaw's names; without it, any.
 		//

@@ -64,12 +64,12 @@ var packSchema = field{id: packRoot, keys: []field{
 	{name: "description", kind: kindText, id: packDescription, form: "description"},
 	// Which hosts a sandbox reaches.
 	{name: "network", id: packNetwork, need: true, keys: []field{
-		// What happens to hosts on no list: open allows them, allowlist asks, deny turns the network off.
+		// What happens to hosts on no list: open allows them, allowlist blocks them until somebody unblocks one, deny turns the web off.
 		{name: "mode", kind: kindText, id: packNetworkMode, need: true, words: networkModes},
 	}},
 	// What a sandbox asks its user about.
 	{name: "approvals", id: packApprovals, need: true, keys: []field{
-		// Who decides about a request: nobody, a model first, or always the user.
+		// How a request for a blocked host is answered: auto approves it, triage approves it on an open network and asks otherwise, manual asks.
 		{name: "mode", kind: kindText, id: packApprovalsMode, need: true, words: approvalModes},
 	}},
 	// The lists of hosts, and the limits of what leaves a sandbox.
@@ -105,7 +105,7 @@ var packSchema = field{id: packRoot, keys: []field{
 		{name: "masks", kind: kindTexts, id: packMasks, most: maxList, form: "project glob"},
 		// Files that it sees nevertheless.
 		{name: "unmask", kind: kindTexts, id: packUnmask, most: maxList, form: "project glob"},
-		// Files whose changes are shown before they leave the sandbox.
+		// Files whose changes a user reviews, added to those that DefenseClaw always asks about.
 		{name: "review", kind: kindTexts, id: packReview, most: maxList, form: "project glob"},
 		// The largest project that is copied, in megabytes.
 		//

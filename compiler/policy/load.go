@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io/fs"
 	"path"
@@ -172,8 +173,8 @@ func visit(doc *source.Document, in *source.Interner, diags *diag.List, readPack
 				return nil
 			}
 		}
-		if kind != "" && kind != "Halos" {
-			d.Diags.Add(*d.Report(codeOneRoot, kindNode, "%s is of kind %s, want Halos", RootFile, kind))
+		if kindNode != nil && kind != "Halos" {
+			d.Diags.Add(*d.Report(codeOneRoot, kindNode, "%s is of kind %s, want Halos", RootFile, cmp.Or(kind, "nothing")))
 			return nil
 		}
 		d.Doc = "Halos"

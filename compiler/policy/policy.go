@@ -85,7 +85,9 @@ type Halos struct {
 	//
 	// Example: acme
 	Org source.Str
-	// Lifetime is how long a release is valid: a number of hours, days or weeks. Without it a release does not expire. It is kept in seconds.
+	// Lifetime is how long a release is valid: a number of hours, days or weeks. Without it a release does not expire.
+	//
+	// It is kept in seconds.
 	//
 	// Example: 90d
 	// Example: 12w
@@ -546,7 +548,9 @@ type Membership struct {
 	//
 	// Example: [platform-security]
 	Groups source.Strs
-	// Percent is the share of everybody else that is in, with at most two decimals. It is kept in hundredths of a percent.
+	// Percent is the share of everybody else that is in, with at most two decimals.
+	//
+	// It is kept in hundredths of a percent.
 	//
 	// Example: 12.5
 	Percent source.Int

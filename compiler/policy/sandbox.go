@@ -14,7 +14,9 @@ import (
 // sandbox.policy.
 type Sandbox struct {
 	Header
-	// OpenShell is what policy.yaml is composed from, nil when the document has none.
+	// OpenShell is what policy.yaml is composed from.
+	//
+	// It is nil when the document has none.
 	OpenShell *OpenShell
 	// Pack is a built-in pack (open, balanced, strict) or one of the repo, packs/NAME/pack.yaml.
 	//
@@ -24,7 +26,9 @@ type Sandbox struct {
 	//
 	// Default: /etc/defenseclaw/policies/sandbox
 	PackDir source.Str
-	// Block is the openshell block of DefenseClaw's config.yaml, nil when the document has none.
+	// Block is the openshell block of DefenseClaw's config.yaml.
+	//
+	// It is nil when the document has none.
 	Block *pack.Config
 	// Places are the places of values of Block.
 	Places pack.Positions
