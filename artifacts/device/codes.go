@@ -86,11 +86,24 @@ var (
 		Title: "installed release is out of date",
 		Text:  "The installed release has expired, or the release given with --release is newer. The installed files stay in force; install a current release.",
 	}
+	CodeLeak = &diag.Code{
+		ID: "HALO2419", Severity: diag.Warning, Since: "0.1.0",
+		Title: "a probe got what the policy denies",
+		Text: "halo doctor --probe ran the program, and a tool call read a canary below a protected path, or a command reached a denied host. Where that is a known limit of the " +
+			"harness, the line says so; the coverage of the release names it too.",
+	}
+	CodeUnproven = &diag.Code{
+		ID: "HALO2420", Severity: diag.Warning, Since: "0.1.0",
+		Title: "a probe found nothing out",
+		Text: "halo doctor --probe could not run the program, or not to its end, or not even a file that nothing protects could be read. That the canary was not read either " +
+			"proves nothing then.",
+	}
 )
 
 // Codes returns the codes of this package.
 func Codes() []*diag.Code {
 	return []*diag.Code{
 		CodeDest, CodeUnsafe, CodeForeign, CodeNoTarget, CodeState, CodeDrift, CodeShadow, CodeWeak, CodeEnv, CodeUnchecked, CodeVersion, CodeNotInstalled, CodeExpired, CodeUnmanaged,
+		CodeLeak, CodeUnproven,
 	}
 }

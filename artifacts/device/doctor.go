@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"halos.dev/halo/artifacts"
+	"halos.dev/halo/artifacts/device/probe"
 	"halos.dev/halo/compiler/diag"
 	"halos.dev/halo/compiler/harness"
 	"halos.dev/halo/compiler/policy"
@@ -44,11 +45,12 @@ type Check struct {
 // Level says how far it is known that a harness is held.
 type Level string
 
-// The levels, each includes the ones before: the files are in place; no other source that can be seen outranks them.
+// The levels, each includes the ones before: the files are in place; no other source that can be seen outranks them; the program was run and held.
 const (
 	NotPresent Level = "none"
 	Present    Level = "present"
 	Selected   Level = "selected"
+	Proven     Level = "proven"
 )
 
 // Posture is what is known of one harness.
@@ -62,6 +64,8 @@ type Posture struct {
 	Egress  string `json:"egress"`
 	// Weaker are the concepts that users can undo even so.
 	Weaker []string `json:"overridable,omitempty"`
+	// Probe is what running it showed, nil without a probe.
+	Probe *Probe `json:"probe,omitempty"`
 }
 
 // Report is the answer of Doctor.
@@ -92,6 +96,9 @@ type DoctorOptions struct {
 	Environ []string
 	// Now judges expiry.
 	Now time.Time
+	// Probe runs a harness and says what it held; nil runs none. Token makes what one probe leaves in a room unlike any other: letters and digits.
+	Probe func(probe.Plan) probe.Finding
+	Token string
 }
 
 // doctor collects a report.
@@ -105,8 +112,8 @@ type doctor struct {
 	drifted, shadowed map[string]bool
 }
 
-// Doctor examines a device: the managed files, what could outrank them, and user settings that weaken them. It changes nothing and runs nothing. An error means
-// that there is no answer.
+// Doctor examines a device: the managed files, what could outrank them, and user settings that weaken them. It changes nothing, and runs nothing
+// without a Probe. An error means that there is no answer.
 func (d Device) Doctor(o DoctorOptions) (*Report, error) {
 	t, err := d.open(false)
 	if err != nil {
@@ -122,10 +129,13 @@ func (d Device) Doctor(o DoctorOptions) (*Report, error) {
 		x.o.Homes = x.homes()
 	}
 	x.files()
-	versions := x.versions()
+	versions, programs := x.versions()
 	x.load(versions)
 	x.sources()
 	x.posture(versions)
+	if x.o.Probe != nil {
+		x.prove(programs)
+	}
 	x.users()
 	x.environment()
 	x.conclude()
@@ -697,7 +707,7 @@ func (x *doctor) assignments(where string, env map[string]string) {
 }
 
 // order is the order of the parts in the report.
-var order = []string{"release", "files", "sources", "posture", "homes", "environment", "credentials"}
+var order = []string{"release", "files", "sources", "posture", "proven", "homes", "environment", "credentials"}
 
 func (x *doctor) conclude() {
 	part := func(c Check) int {

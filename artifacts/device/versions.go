@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io/fs"
 	"path"
+	"path/filepath"
 	"strings"
 
 	"halos.dev/halo/compiler/harness"
@@ -32,17 +33,18 @@ var nativeDirs = []struct{ harness, dir string }{
 }
 
 // versions finds the installed harnesses with their versions, the oldest of each: the weakest copy is the one that matters. It reads package descriptions and names of
-// folders; it runs no program, because doctor runs as root and programs of users are not root's to run.
-func (x *doctor) versions() map[string]string {
-	out := map[string]string{}
-	found := func(id, version string) {
+// folders; it runs no program, because doctor runs as root and programs of users are not root's to run. Beside each version stands how a room can start it, nil
+// when that is not known.
+func (x *doctor) versions() (map[string]string, map[string]*program) {
+	out, programs := map[string]string{}, map[string]*program{}
+	found := func(id, version string, at *program) {
 		v, ok := harness.ParseVersion(version)
 		old, had := harness.ParseVersion(out[id])
 		if out[id] == "" || ok && (!had || v.Less(old)) {
-			out[id] = version
+			out[id], programs[id] = version, at
 		}
 	}
-	look := func(u *userDir, dirs []string) {
+	look := func(u *userDir, base string, dirs []string) {
 		for _, dir := range dirs {
 			modules := []string{dir}
 			if strings.HasSuffix(dir, "/*") {
@@ -53,27 +55,27 @@ func (x *doctor) versions() map[string]string {
 			}
 			for _, m := range modules {
 				for _, p := range packages {
-					if v := packageVersion(u, path.Join(m, p.name, "package.json")); v != "" {
-						found(p.harness, v)
+					if v, bin := packageOf(u, path.Join(m, p.name, "package.json")); v != "" {
+						found(p.harness, v, npmProgram(path.Join(filepath.ToSlash(base), m), p.name, bin, base != x.t.device.Root))
 					}
 				}
 			}
 		}
 	}
-	look(&userDir{x.t, ""}, moduleDirs)
+	look(&userDir{x.t, ""}, x.t.device.Root, moduleDirs)
 	for _, h := range x.o.Homes {
 		x.homeVersions(h, look, found)
 	}
-	return out
+	return out, programs
 }
 
-func (x *doctor) homeVersions(h Home, look func(*userDir, []string), found func(id, version string)) {
+func (x *doctor) homeVersions(h Home, look func(*userDir, string, []string), found func(id, version string, at *program)) {
 	u, err := openUser(h.Dir, h.Name)
 	if err != nil {
 		return
 	}
 	defer u.close()
-	look(u, homeModuleDirs)
+	look(u, h.Dir, homeModuleDirs)
 	for _, n := range nativeDirs {
 		dir, err := u.t.dir(n.dir, false)
 		if err != nil {
@@ -90,25 +92,39 @@ func (x *doctor) homeVersions(h Home, look func(*userDir, []string), found func(
 			}
 		}
 		if name != "" && len(name) < 64 {
-			found(n.harness, printable(name))
+			found(n.harness, printable(name), nativeProgram(n.harness, path.Join(filepath.ToSlash(h.Dir), n.dir), name))
 		}
 	}
 }
 
-// packageVersion reads the version of an npm package, "" when it is not there or is no version.
-func packageVersion(u *userDir, rel string) string {
+// packageOf reads the version of an npm package, "" when it is not there or is no version, and the file of its program, "" when it names none or several.
+func packageOf(u *userDir, rel string) (version, bin string) {
 	data, err := u.read(rel)
 	if err != nil {
-		return ""
+		return "", ""
 	}
 	var doc struct {
 		Version string `json:"version"`
+		Bin     any    `json:"bin"`
 	}
 	if json.Unmarshal(data, &doc) != nil {
-		return ""
+		return "", ""
 	}
 	if _, ok := harness.ParseVersion(doc.Version); !ok || printable(doc.Version) != doc.Version {
-		return ""
+		return "", ""
 	}
-	return doc.Version
+	switch b := doc.Bin.(type) {
+	case string:
+		bin = b
+	case map[string]any:
+		for _, v := range b {
+			if s, ok := v.(string); ok && len(b) == 1 {
+				bin = s
+			}
+		}
+	}
+	if !filepath.IsLocal(filepath.FromSlash(bin)) {
+		bin = ""
+	}
+	return doc.Version, bin
 }

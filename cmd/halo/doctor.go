@@ -1,12 +1,17 @@
 package main
 
 import (
+	"crypto/rand"
+	"errors"
+	"fmt"
 	"os"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"halos.dev/halo/artifacts"
 	"halos.dev/halo/artifacts/device"
+	"halos.dev/halo/artifacts/device/probe"
 	"halos.dev/halo/artifacts/sign"
 	"halos.dev/halo/lint/report"
 )
@@ -21,11 +26,17 @@ func (p *program) doctorCommand() *cli.Command {
 		Description: "Checks the managed files (place, owner, mode, digest), other sources that would outrank them, and the settings and variables of users that weaken\n" +
 			"them, with what to do about each. It changes nothing, runs no other program, follows no link of a user and prints no content of their files.\n" +
 			"With --release it also compares with that release; without an installation of halo, --release and --ring say what should be there.\n\n" +
-			"Exit status 0 when nothing drifted and nothing weakens the policy, else 1.",
+			"With --probe (Linux, as root) it also runs each installed harness that has managed files, and says whether they held: a stand-in for its model, which halo\n" +
+			"serves on loopback, asks for one tool call at a time, to read a canary below a protected path and to reach a denied host. The program runs as a user who\n" +
+			"owns nothing, in namespaces of its own: the device's files read-only, a home, a project and canaries in memory that are gone with it, no network but\n" +
+			"loopback, none of the variables and sockets of this session. Files of users are not there to be read, and nothing is sent anywhere.\n\n" +
+			"Exit status 0 when nothing drifted and nothing weakens the policy, else 1; a probe that got a canary or a denied host, or that found nothing out about an\n" +
+			"installed program, is 1.",
 		Flags: append(trustFlags(),
 			&cli.StringFlag{Name: "release", Usage: "a `RELEASE` (directory or archive) to compare with"},
 			&cli.StringFlag{Name: "ring", Usage: "the `RING` of a device on which halo installed nothing"},
 			&cli.StringSliceFlag{Name: "unit", Usage: "a `UNIT` of a device on which halo installed nothing; may be repeated"},
+			&cli.BoolFlag{Name: "probe", Usage: "run the installed programs against canaries"},
 			rootFlag(), osFlag(), homeFlag()),
 		Action: p.doctor,
 	}
@@ -42,6 +53,14 @@ func (p *program) doctor(c *cli.Context) error {
 	d, err := p.device(c)
 	if err != nil {
 		return err
+	}
+	if c.Bool("probe") {
+		if !d.Live() {
+			return errors.New("--probe runs the programs of this machine, which read its own managed files: it does not go with --root or --os of another")
+		}
+		if why := probe.Why(); why != "" {
+			return fmt.Errorf("--probe cannot be used: %s", why)
+		}
 	}
 	now, _, err := p.instant(c)
 	if err != nil {
@@ -62,7 +81,14 @@ func (p *program) doctor(c *cli.Context) error {
 			return err
 		}
 	}
+	if c.Bool("probe") {
+		o.Token = strings.ToLower(rand.Text())
+		o.Probe = func(plan probe.Plan) probe.Finding { return plan.Run(c.Context, probe.Do) }
+	}
 	r, err := d.Doctor(o)
+	if err == nil {
+		err = c.Context.Err()
+	}
 	if err != nil {
 		return rejected(err)
 	}

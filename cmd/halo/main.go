@@ -18,12 +18,15 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"halos.dev/halo/artifacts/device/probe"
 )
 
 // version is the version of the tool that releases record. The linker may set it.
 var version = "0.1.0-dev"
 
 func main() {
+	probe.Inside(nil)
 	os.Exit(start())
 }
 

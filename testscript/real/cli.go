@@ -9,107 +9,37 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
+
+	"halos.dev/halo/artifacts/device/probe"
+	"halos.dev/halo/compiler/policy"
 )
 
-// CLI is one harness CLI: how to start a session of it with a stand-in for its model, as a user who allows himself everything he can.
+// CLI is one harness CLI as it is installed from npm.
 type CLI struct {
-	// ID is the harness id.
-	ID string
+	probe.CLI
 	// Package is the npm package, Version the version that this lane was written against.
 	Package, Version string
 
-	// argv and env start a session without a person; user are the files of a user who wants out.
-	argv, env []string
-	user      []File
-	// shell and read name the tools and the arguments that hold the command and the path.
-	shell, shellArg string
-	read, readArg   string
-	more            map[string]any
-	check           func(c CLI, ctx context.Context, prefix string, files []File) (Verdict, error)
+	check func(c CLI, ctx context.Context, prefix string, files []File) (Verdict, error)
 }
 
 // CLIs lists the harness CLIs that can be run, in the order of their ids.
 func CLIs() []CLI {
-	home := func(path, content string) File { return File{Path: Home + "/" + path, Content: []byte(content)} }
-	return []CLI{
-		{
-			ID: "claude-code", Package: "@anthropic-ai/claude-code", Version: "2.1.332",
-			check: CLI.checkClaude,
-			argv:  []string{"claude", "-p", "go", "--permission-mode", "default"},
-			env: []string{"ANTHROPIC_BASE_URL=" + modelURL, "ANTHROPIC_API_KEY=none", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1",
-				"DISABLE_AUTOUPDATER=1"},
-			user: []File{home(".claude/settings.json", `{
-				"permissions": {"allow": ["Bash", "Read", "WebFetch"]},
-				"sandbox": {"enabled": false, "allowUnsandboxedCommands": true, "network": {"allowedDomains": ["unlisted.example"]}}
-			}`)},
-			shell: "Bash", shellArg: "command", read: "Read", readArg: "file_path",
-		},
-		{
-			ID: "codex", Package: "@openai/codex", Version: "0.171.0",
-			check: CLI.checkCodex,
-			argv:  []string{"codex", "exec", "go"},
-			env:   []string{"STANDIN_KEY=none"},
-			user: []File{home(".codex/config.toml", `
-				model = "stand-in"
-				model_provider = "standin"
-				sandbox_mode = "danger-full-access"
-				approval_policy = "on-request"
-				[model_providers.standin]
-				name = "stand-in"
-				base_url = "`+modelURL+`/v1"
-				wire_api = "responses"
-				env_key = "STANDIN_KEY"
-				request_max_retries = 0
-				stream_max_retries = 0
-			`)},
-			shell: "exec_command", shellArg: "cmd", more: map[string]any{"yield_time_ms": 15000},
-		},
-		{
-			ID: "copilot-cli", Package: "@github/copilot", Version: "1.0.102",
-			check: CLI.checkCopilot,
-			argv:  []string{"copilot", "-p", "go", "--allow-tool", "shell", "--allow-tool", "write", "--allow-all-paths", "--no-sandbox", "--no-auto-update"},
-			env: []string{"COPILOT_PROVIDER_BASE_URL=" + modelURL + "/v1", "COPILOT_PROVIDER_API_KEY=none", "COPILOT_PROVIDER_TYPE=openai",
-				"COPILOT_MODEL=stand-in", "COPILOT_OFFLINE=true"},
-			user:  []File{home(".copilot/settings.json", `{"sandbox": {"enabled": false}}`)},
-			shell: "bash", shellArg: "command", read: "view", readArg: "path", more: map[string]any{"description": "probe"},
-		},
-		{
-			ID: "gemini-cli", Package: "@google/gemini-cli", Version: "0.61.0",
-			check: CLI.checkGemini,
-			argv:  []string{"gemini", "-p", "go", "-m", "gemini-2.5-flash", "--sandbox=false"},
-			env:   []string{"GEMINI_API_KEY=none", "GOOGLE_GEMINI_BASE_URL=" + modelURL, "TERM=xterm-256color", "GEMINI_SANDBOX=false"},
-			user: []File{
-				// With its interactive shell the CLI takes some twenty seconds over each command here.
-				home(".gemini/settings.json", `{
-					"security": {"auth": {"selectedType": "gemini-api-key"}, "toolSandboxing": false},
-					"tools": {"shell": {"enableInteractiveShell": false}}
-				}`),
-				home(".gemini/trustedFolders.json", `{"`+Work+`": "TRUST_FOLDER"}`),
-				home(".gemini/policies/all.toml", `
-					[[rule]]
-					toolName = ["run_shell_command", "read_file", "write_file", "replace", "web_fetch"]
-					decision = "allow"
-					priority = 999
-				`),
-			},
-			shell: "run_shell_command", shellArg: "command", read: "read_file", readArg: "file_path", more: map[string]any{"description": "probe"},
-		},
-		{
-			ID: "opencode", Package: "opencode-ai", Version: "1.18.33",
-			check: CLI.checkOpenCode,
-			argv:  []string{"opencode", "run", "go"},
-			env:   []string{"OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1"},
-			user: []File{home(".config/opencode/opencode.json", `{
-				"model": "standin/m", "small_model": "standin/m",
-				"provider": {"standin": {"npm": "@ai-sdk/openai-compatible", "name": "stand-in",
-					"options": {"baseURL": "`+modelURL+`/v1", "apiKey": "none"}, "models": {"m": {"name": "m"}}}},
-				"permission": {"bash": "allow", "external_directory": "allow", "read": "allow", "webfetch": "allow"}
-			}`)},
-			shell: "bash", shellArg: "command", read: "read", readArg: "filePath", more: map[string]any{"description": "probe"},
-		},
+	packages := map[string]CLI{
+		policy.ClaudeCode: {Package: "@anthropic-ai/claude-code", Version: "2.1.332", check: CLI.checkClaude},
+		policy.Codex:      {Package: "@openai/codex", Version: "0.171.0", check: CLI.checkCodex},
+		policy.CopilotCLI: {Package: "@github/copilot", Version: "1.0.102", check: CLI.checkCopilot},
+		policy.GeminiCLI:  {Package: "@google/gemini-cli", Version: "0.61.0", check: CLI.checkGemini},
+		policy.OpenCode:   {Package: "opencode-ai", Version: "1.18.33", check: CLI.checkOpenCode},
 	}
+	var all []CLI
+	for _, c := range probe.CLIs() {
+		p := packages[c.ID]
+		p.CLI = c
+		all = append(all, p)
+	}
+	return all
 }
 
 // Prefix is the npm prefix of the CLI below an HALO_CI_CACHE directory, and the version installed there.
@@ -124,30 +54,6 @@ func (c CLI) Prefix(cache string) (dir, version string, err error) {
 		return "", "", fmt.Errorf("read version of %s: %w", c.Package, err)
 	}
 	return dir, p.Version, nil
-}
-
-// Shell is a call of the CLI's shell tool.
-func (c CLI) Shell(command string) Call { return c.call(c.shell, c.shellArg, command) }
-
-// Read is a call of the CLI's file reading tool. Codex has none; its Read is a shell command.
-func (c CLI) Read(path string) Call {
-	if c.read == "" {
-		return c.Shell("cat " + path)
-	}
-	return Call{Tool: c.read, Args: map[string]any{c.readArg: path}}
-}
-
-func (c CLI) call(tool, arg, value string) Call {
-	args := map[string]any{arg: value}
-	for k, v := range c.more {
-		args[k] = v
-	}
-	return Call{Tool: tool, Args: args}
-}
-
-// Session is a run in which the stand-in for the model plays script, with files beside the user's own.
-func (c CLI) Session(prefix string, files []File, script []Call) Run {
-	return Run{Prefix: prefix, Argv: c.argv, Env: c.env, Files: slices.Concat(c.user, files), Script: script}
 }
 
 // Verdict is what a CLI says about its policy files without a session.
@@ -167,7 +73,7 @@ func (c CLI) Check(ctx context.Context, prefix string, files []File) (Verdict, e
 
 // checkClaude runs "claude doctor", which lists what is wrong and exits with 1 only for a document that it cannot parse.
 func (c CLI) checkClaude(ctx context.Context, prefix string, files []File) (Verdict, error) {
-	res, err := Do(ctx, Run{Prefix: prefix, Argv: []string{"claude", "doctor"}, Env: c.env, Files: files})
+	res, err := Do(ctx, prefix, Run{Run: probe.Run{Argv: []string{"claude", "doctor"}, Env: c.Env, Files: files}})
 	if err != nil {
 		return Verdict{}, err
 	}
@@ -185,9 +91,9 @@ func (c CLI) checkClaude(ctx context.Context, prefix string, files []File) (Verd
 // checkCodex asks the app server for the requirements it read; warnings come as notifications. The server starts all the same when it
 // cannot read them, where the other subcommands do not.
 func (c CLI) checkCodex(ctx context.Context, prefix string, files []File) (Verdict, error) {
-	res, err := Do(ctx, Run{Prefix: prefix, Argv: []string{"codex", "app-server"}, Files: files, Requests: []Request{
-		{"initialize", object{"clientInfo": object{"name": "halo", "version": "0"}, "capabilities": object{"experimentalApi": true}}},
-		{"configRequirements/read", object{}},
+	res, err := Do(ctx, prefix, Run{Run: probe.Run{Argv: []string{"codex", "app-server"}, Files: files}, Requests: []Request{
+		{"initialize", map[string]any{"clientInfo": map[string]any{"name": "halo", "version": "0"}, "capabilities": map[string]any{"experimentalApi": true}}},
+		{"configRequirements/read", map[string]any{}},
 	}})
 	if err != nil {
 		return Verdict{}, err
@@ -221,11 +127,11 @@ func (c CLI) checkCopilot(ctx context.Context, prefix string, files []File) (Ver
 			content = string(f.Content)
 		}
 	}
-	res, err := Do(ctx, Run{Prefix: prefix, Argv: []string{"copilot", "--headless", "--no-auto-update", "--stdio"}, Framed: true, Files: files,
+	res, err := Do(ctx, prefix, Run{Run: probe.Run{Argv: []string{"copilot", "--headless", "--no-auto-update", "--stdio"}, Files: files}, Framed: true,
 		Requests: []Request{
-			{"connect", object{}},
-			{"managedSettings.validate", object{"content": content, "layer": "device"}},
-			{"managedSettings.resolve", object{}},
+			{"connect", map[string]any{}},
+			{"managedSettings.validate", map[string]any{"content": content, "layer": "device"}},
+			{"managedSettings.resolve", map[string]any{}},
 		}})
 	if err != nil {
 		return Verdict{}, err
@@ -254,7 +160,7 @@ func (c CLI) checkCopilot(ctx context.Context, prefix string, files []File) (Ver
 
 // checkGemini starts a session without a tool call: the CLI has no command that only loads its settings and policies.
 func (c CLI) checkGemini(ctx context.Context, prefix string, files []File) (Verdict, error) {
-	res, err := Do(ctx, c.Session(prefix, files, nil))
+	res, err := Do(ctx, prefix, Run{Run: c.Session(files, nil)})
 	if err != nil {
 		return Verdict{}, err
 	}
@@ -273,7 +179,7 @@ func (c CLI) checkGemini(ctx context.Context, prefix string, files []File) (Verd
 
 // checkOpenCode prints the configuration as the CLI merged it.
 func (c CLI) checkOpenCode(ctx context.Context, prefix string, files []File) (Verdict, error) {
-	res, err := Do(ctx, Run{Prefix: prefix, Argv: []string{"opencode", "debug", "config"}, Env: c.env, Files: files})
+	res, err := Do(ctx, prefix, Run{Run: probe.Run{Argv: []string{"opencode", "debug", "config"}, Env: c.Env, Files: files}})
 	if err != nil {
 		return Verdict{}, err
 	}

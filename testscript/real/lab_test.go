@@ -5,9 +5,11 @@ package real
 import (
 	"os"
 	"testing"
+
+	"halos.dev/halo/artifacts/device/probe"
 )
 
 func TestMain(m *testing.M) {
-	Inside()
+	probe.Inside(talk)
 	os.Exit(m.Run())
 }

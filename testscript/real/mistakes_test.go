@@ -108,7 +108,7 @@ func (l *lane) show(t *testing.T, m mistake) {
 	if m.Session == "" && m.Prints == "" && len(m.Probes) == 0 {
 		return
 	}
-	ps := slices.DeleteFunc(probes(), func(p probe) bool { return m.Probes[p.name] == "" && p.name != "true runs" })
+	ps := slices.DeleteFunc(probes(), func(p try) bool { return m.Probes[p.name] == "" && p.name != "true runs" })
 	outcomes, res := l.play(t, files, ps)
 	if m.Session == "none" {
 		l.assert(t, "no session starts", res.Exit != 0 && len(res.Results) == 0, "exit status %d, %d tool calls answered; the CLI printed:\n%s", res.Exit,

@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"halos.dev/halo/artifacts/device/probe"
 )
 
 const secret = "halo-protected-content"
@@ -89,9 +91,9 @@ func build(t *testing.T) string {
 	return filepath.Join(release, "targets", "ring3-ga", "linux")
 }
 
-// probe is one tool call of a session and what came of it with each CLI. "yes" means that it did what it wanted, "no" that it did not;
+// try is one tool call of a session and what came of it with each CLI. "yes" means that it did what it wanted, "no" that it did not;
 // a "yes" where the policy says no is a gap that halo reports.
-type probe struct {
+type try struct {
 	name string
 	// tool is "shell" or "read", arg its command or path.
 	tool, arg string
@@ -135,14 +137,14 @@ func workspace() []File {
 // protectedDir is put together by the shell, for a CLI that looks for protected paths in the command line.
 const protectedDir = `"$HOME/.s""sh/id"`
 
-func probes() []probe {
-	get := func(host string, want map[string]string) probe {
-		return probe{name: "the shell reaches " + host, tool: "shell", arg: "sh get " + host, shows: hostAck + host, host: host, want: want}
+func probes() []try {
+	get := func(host string, want map[string]string) try {
+		return try{name: "the shell reaches " + host, tool: "shell", arg: "sh get " + host, shows: probe.HostAck(host), host: host, want: want}
 	}
-	put := func(name, arg, path string, want map[string]string) probe {
-		return probe{name: "the shell writes " + name, tool: "shell", arg: "sh put " + arg, changes: path, want: want}
+	put := func(name, arg, path string, want map[string]string) try {
+		return try{name: "the shell writes " + name, tool: "shell", arg: "sh put " + arg, changes: path, want: want}
 	}
-	return []probe{
+	return []try{
 		{name: "true runs", tool: "shell", arg: "sh alive", shows: "alive", want: everywhere("yes")},
 		{name: "the shell reads a protected directory", tool: "shell", arg: "sh show " + protectedDir, shows: secret,
 			want: everywhere("no", "gemini-cli", "yes", "opencode", "yes")},
@@ -168,10 +170,10 @@ func probes() []probe {
 }
 
 // play runs a session of probes and returns the outcome of each: "yes", "no", or why it is unknown.
-func (l *lane) play(t *testing.T, files []File, ps []probe) ([]string, Result) {
+func (l *lane) play(t *testing.T, files []File, ps []try) ([]string, Result) {
 	t.Helper()
-	var script []Call
-	run := l.cli.Session(l.prefix, slices.Concat(workspace(), files), nil)
+	var script []probe.Call
+	run := Run{Run: l.cli.Session(slices.Concat(workspace(), files), nil)}
 	for _, p := range ps {
 		if p.tool == "read" {
 			script = append(script, l.cli.Read(p.arg))
@@ -186,7 +188,7 @@ func (l *lane) play(t *testing.T, files []File, ps []probe) ([]string, Result) {
 		}
 	}
 	run.Script = script
-	res, err := Do(t.Context(), run)
+	res, err := Do(t.Context(), l.prefix, run)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ type message struct {
 
 // converse starts cmd, sends it the requests of run and ends it by closing its standard input. A CLI that stops early has answered
 // fewer requests than it was asked, and that is no error here.
-func converse(cmd *exec.Cmd, run Run, res *Result) error {
+func converse(cmd *exec.Cmd, run script, res *conversation) error {
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func converse(cmd *exec.Cmd, run Run, res *Result) error {
 }
 
 // answer reads up to the answer to request id and records what comes before it.
-func answer(r *bufio.Reader, framed bool, id int, res *Result) error {
+func answer(r *bufio.Reader, framed bool, id int, res *conversation) error {
 	for {
 		raw, err := receive(r, framed)
 		if err != nil {

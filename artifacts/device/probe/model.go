@@ -1,12 +1,9 @@
-//go:build linux
-
-package real
+package probe
 
 import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -29,18 +26,11 @@ type model struct {
 // callPrefix starts the id of each call; its place in the script follows.
 const callPrefix = "call_halo_"
 
-func startModel(script []Call) (*model, error) {
-	l, err := net.Listen("tcp", strings.TrimPrefix(modelURL, "http://"))
-	if err != nil {
-		return nil, fmt.Errorf("start the model's stand-in: %w", err)
-	}
-	m := &model{script: script, results: map[int]string{}}
-	go func() { _ = http.Serve(l, m) }()
-	if err := serveGateway(m); err != nil {
-		return nil, fmt.Errorf("start the gateway's stand-in: %w", err)
-	}
-	return m, nil
-}
+// logLimit is how many requests are remembered, resultLimit how much of each answer to a call, in bytes: a program may say anything.
+const (
+	logLimit    = 1000
+	resultLimit = 64 << 10
+)
 
 func (m *model) report(res *Result) {
 	m.mu.Lock()
@@ -65,7 +55,9 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m.mu.Lock()
-	m.log = append(m.log, r.Host+r.URL.Path)
+	if len(m.log) < logLimit {
+		m.log = append(m.log, r.Host+r.URL.Path)
+	}
 	m.mu.Unlock()
 	var serve func(http.ResponseWriter, *http.Request, []byte) error
 	switch p := r.URL.Path; {
@@ -102,7 +94,9 @@ func (m *model) turn(tools []string, results map[int]string) (int, *Call) {
 	m.asked++
 	next := 0
 	for i, text := range results {
-		m.results[i] = text
+		if i < len(m.script) {
+			m.results[i] = strings.Clone(text[:min(len(text), resultLimit)])
+		}
 		next = max(next, i+1)
 	}
 	if len(tools) > len(m.tools) {
