@@ -57,7 +57,7 @@ func TestProbe(t *testing.T) {
 	run(t, "build", "--quiet", filepath.Join(dir, "repo"), "--out", filepath.Join(dir, "r"), "--key", filepath.Join(dir, "k.key"), "--sequence", "1", "--as-of", "2026-11-30T00:00:00Z")
 	doctor := func(t *testing.T, mode string, args ...string) (string, int) {
 		t.Helper()
-		args = append([]string{"-m", "sh", "testdata/device.sh", filepath.Join(bin, "halo"), filepath.Join(dir, "r"), filepath.Join(dir, "k.pub"), filepath.Join(dir, "modules"), mode,
+		args = append([]string{"-m", "sh", "testdata/device.sh", filepath.Join(bin, "halo"), filepath.Join(dir, "r"), filepath.Join(dir, "k.pub"), "ga", filepath.Join(dir, "modules"), mode,
 			"--home", filepath.Join(dir, "home")}, args...)
 		cmd := exec.CommandContext(t.Context(), "unshare", args...)
 		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home"), "HALO_SECRET=1"}
@@ -74,11 +74,11 @@ func TestProbe(t *testing.T) {
 		status int
 		want   []string
 	}{
-		{"hold", 0, []string{"\nok   proven/claude-code       proven: 2.1.332 was run; a command and the file tool did not read the canary below ~/.secret; a command and the file tool did " +
-			"not read the canary below .hidden*; a command did not reach halo-", "\ninfo proven/codex             not probed: no installed program was found\n"}},
-		{"leak", 1, []string{"\nwarn posture/claude-code      probed 2.1.332: a command read the canary below the protected path ~/.secret", "the file tool read the canary below the protected path .hidden*",
+		{"hold", 0, []string{"\nok   proven/claude-code       proven: 2.1.332 was run; a command and the file tool did not read the canary of ~/.secret; a command and the file tool did " +
+			"not read the canary of .hidden*; a command did not reach halo-", "\ninfo proven/codex             not probed: no installed program was found\n"}},
+		{"leak", 1, []string{"\nwarn posture/claude-code      probed 2.1.332: a command read the canary of the protected path ~/.secret", "the file tool read the canary of the protected path .hidden*",
 			"a command reached halo-", "fix: "}},
-		{"tool", 1, []string{"the file tool read the canary below the protected path ~/.secret"}},
+		{"tool", 1, []string{"the file tool read the canary of the protected path ~/.secret"}},
 		{"crash", 1, []string{"\nwarn proven/claude-code       not proven: it ended with status 3 before it answered a tool call: \"cannot start: no such sandbox\"\n"}},
 	}
 	for _, row := range rows {

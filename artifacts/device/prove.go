@@ -120,7 +120,7 @@ func (x *doctor) found(p *Posture, f probe.Finding) {
 		case probe.Held:
 			held[t.What] = append(held[t.What], ways[t.Way])
 		case probe.Leaked:
-			text, concept := "probed "+p.Version+": "+ways[t.Way]+" read the canary below the protected path "+t.What, harness.ProtectedPaths
+			text, concept := "probed "+p.Version+": "+ways[t.Way]+" read the canary of the protected path "+t.What, harness.ProtectedPaths
 			if t.Way == probe.Request {
 				text, concept = "probed "+p.Version+": a command reached "+t.What+", which the policy denies", harness.Egress
 			}
@@ -154,7 +154,7 @@ func (x *doctor) found(p *Posture, f probe.Finding) {
 			texts = append(texts, text)
 			continue
 		}
-		texts = append(texts, strings.Join(names, " and ")+" did not read the canary below "+t.What)
+		texts = append(texts, strings.Join(names, " and ")+" did not read the canary of "+t.What)
 	}
 	text := strings.Join(texts, "; ")
 	if p.Level != Selected {

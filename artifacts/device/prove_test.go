@@ -84,9 +84,9 @@ func TestProve(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"ok proven/claude-code proven: 2.1.332 was run; a command and the file tool did not read the canary below ~/.aws; a command did not reach halo-x.example",
+		"ok proven/claude-code proven: 2.1.332 was run; a command and the file tool did not read the canary of ~/.aws; a command did not reach halo-x.example",
 		"warn proven/codex not proven: it hangs",
-		"warn posture/gemini-cli probed 0.61.0: a command read the canary below the protected path ~/.aws; known limit: ",
+		"warn posture/gemini-cli probed 0.61.0: a command read the canary of the protected path ~/.aws; known limit: ",
 		"warn proven/opencode not probed: the package of the program does not name what to start",
 		"info proven/cursor-cli not probed: Cursor CLI has no managed file",
 	} {

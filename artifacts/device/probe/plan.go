@@ -23,7 +23,7 @@ type Plan struct {
 	Gateways []string
 	// Token makes the names and texts of this probe unlike any other: letters and digits.
 	Token string
-	// Limit ends the session; zero is two minutes.
+	// Limit ends the session; zero is three minutes.
 	Limit time.Duration
 }
 
@@ -83,7 +83,7 @@ func (p Plan) Run(ctx context.Context, do func(context.Context, Run) (Result, er
 		return Finding{Reason: "no session of it can be led from outside"}
 	}
 	if p.Limit == 0 {
-		p.Limit = 2 * time.Minute
+		p.Limit = 3 * time.Minute
 	}
 	files, steps := p.script(c)
 	var calls []Call
@@ -171,7 +171,7 @@ func (p Plan) judge(steps []step, res Result) Finding {
 				// The command did make its request.
 				s.try.Outcome = Held
 			} else if answered && failed == "" {
-				failed = "its commands made no request: they need curl"
+				failed = "a command was not seen to make its request, for which it needs curl: " + quoted(res.Results[i])
 			}
 		case s.try == nil:
 			passed[s.way] = shows

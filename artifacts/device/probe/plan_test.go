@@ -73,21 +73,21 @@ func TestJudge(t *testing.T) {
 		{name: "nothing works", a: answers{}, want: "unknown unknown unknown unknown held", closed: true, reason: `its shell tool did not show a file that nothing protects: "refused"`},
 		{name: "no file tool", a: answers{shows: "control open"}, want: "held unknown held unknown held", reason: `its read tool did not show a file that nothing protects: "refused"`},
 		{name: "no control and a leak", a: answers{shows: "canary open"}, want: "leaked unknown leaked unknown held", reason: "its shell tool"},
-		{name: "no curl", a: answers{shows: "control read-control no-curl"}, want: "held held held held unknown", reason: "its commands made no request: they need curl"},
+		{name: "no curl", a: answers{shows: "control read-control no-curl"}, want: "held held held held unknown", reason: `a command was not seen to make its request, for which it needs curl: "refused"`},
 		{name: "a host without curl", a: answers{shows: "control read-control no-curl closed"}, want: "held held held held leaked"},
 		{name: "crashes", a: answers{until: -1, then: Result{Exit: 3, Output: "a\n cannot\x1b start \n\n"}}, want: "unknown unknown unknown unknown unknown",
 			reason: `it ended with status 3 before it answered a tool call: "cannot\x1b start"`},
 		{name: "stops early", a: answers{shows: "control read-control canary", until: 3, then: Result{Exit: 5}}, want: "leaked unknown unknown unknown unknown",
 			reason: "it ended with status 5 after 3 of 8 tool calls"},
 		{name: "hangs", a: answers{shows: "control read-control", until: 7, then: Result{TimedOut: true}}, want: "held held held held unknown", closed: true,
-			reason: "it was ended after 2m0s, with 7 of 8 tool calls answered"},
+			reason: "it was ended after 3m0s, with 7 of 8 tool calls answered"},
 		{name: "no room", a: answers{err: errors.New("no room")}, want: "unknown unknown unknown unknown unknown", reason: "no room"},
 	}
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			p := Plan{Harness: "claude-code", Program: "/p", Protected: []string{"~/.ssh", ".env*"}, Denied: "closed.example", Allowed: "open.example", Token: "t0k3n"}
 			f := p.Run(t.Context(), func(_ context.Context, run Run) (Result, error) {
-				if run.Argv[0] != "/p" || run.Limit != 2*time.Minute || strings.Join(run.Hosts, " ") != "closed.example open.example" {
+				if run.Argv[0] != "/p" || run.Limit != 3*time.Minute || strings.Join(run.Hosts, " ") != "closed.example open.example" {
 					t.Errorf("run %+v", run)
 				}
 				c, _ := Find(p.Harness)
