@@ -22,6 +22,9 @@ func arrange(app *cli.App, args []string) ([]string, error) {
 	var rest []string
 	commands := app.Commands
 	in := args[1:]
+	if len(in) == 1 && in[0] == "--version" {
+		in = []string{"version"}
+	}
 	for len(in) > 0 {
 		arg := in[0]
 		in = in[1:]
@@ -47,8 +50,8 @@ func arrange(app *cli.App, args []string) ([]string, error) {
 		case len(rest) == 0 && len(commands) > 0:
 			i := slices.IndexFunc(commands, func(c *cli.Command) bool { return c.HasName(arg) })
 			if i < 0 {
-				if len(path) == 0 && arg == "help" || arg == "h" && len(path) == 0 {
-					return append([]string{args[0], "help"}, in...), nil
+				if len(path) == 0 && (arg == "help" || arg == "h") {
+					return helpOf(app, args[0], in)
 				}
 				return nil, unknownCommand(arg, commands, path)
 			}
@@ -69,6 +72,14 @@ func arrange(app *cli.App, args []string) ([]string, error) {
 		out = append(append(out, "--"), rest...)
 	}
 	return out, nil
+}
+
+// helpOf turns `halo help egress test` into `halo egress test --help`, so that help knows subcommands and refuses what is no command.
+func helpOf(app *cli.App, halo string, topic []string) ([]string, error) {
+	if len(topic) == 0 || topic[0] == "help" {
+		return []string{halo, "help"}, nil
+	}
+	return arrange(app, append([]string{halo}, append(slices.Clone(topic), "--help")...))
 }
 
 // owner finds the innermost command that has a flag.

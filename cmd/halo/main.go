@@ -118,19 +118,34 @@ func (p *program) app() *cli.App {
 			&cli.StringFlag{Name: "as-of", Usage: "the `TIME` (RFC 3339) to judge expiry at, and to record in a release"},
 		},
 	}
+	quietDefaults(app.Flags)
 	app.Commands = p.commands()
 	for _, c := range app.Commands {
-		harden(c)
+		harden("halo", c)
 	}
 	return app
 }
 
+// quietDefaults keeps "(default: false)" out of help: every switch is off.
+func quietDefaults(flags []cli.Flag) {
+	for _, f := range flags {
+		if b, ok := f.(*cli.BoolFlag); ok {
+			b.DisableDefaultText = true
+		}
+	}
+}
+
 // harden makes usage errors of every command errors like any other, without a page of help.
-func harden(c *cli.Command) {
+func harden(path string, c *cli.Command) {
+	path += " " + c.Name
+	if len(c.Subcommands) > 0 {
+		c.UsageText = path + " COMMAND"
+	}
+	quietDefaults(c.Flags)
 	c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return err }
 	c.HideHelpCommand = true
 	for _, s := range c.Subcommands {
-		harden(s)
+		harden(path, s)
 	}
 	if len(c.Subcommands) > 0 && c.Action == nil {
 		name := c.Name
