@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"halos.dev/halo/compiler/diag"
 )
 
 // ArchiveOptions say what goes into an archive.
@@ -196,39 +198,82 @@ func (p *packer) end() error {
 // WriteArchiveFile writes the archive of a release into the file out, whole or not at all. A file that is there must be the archive of a release, else the error is an
 // *OutError.
 func WriteArchiveFile(ctx context.Context, fsys fs.FS, out string, opts ArchiveOptions) (*ArchiveInfo, error) {
-	if err := replaceableArchive(out); err != nil {
-		return nil, err
-	}
-	tmp, done, err := Workspace(out)
-	if err != nil {
-		return nil, fmt.Errorf("pack release: %w", err)
-	}
-	defer done()
-	name := filepath.Join(tmp, "archive")
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("pack release: %w", err)
-	}
-	info, err := WriteArchive(ctx, fsys, f, opts)
-	if err == nil && modeDiffers(name, 0o644) {
-		err = f.Chmod(0o644)
-	}
-	if closeErr := f.Close(); err == nil && closeErr != nil {
-		err = fmt.Errorf("pack release: %w", closeErr)
-	}
-	// Another file may stand there by now.
-	if err == nil {
-		err = replaceableArchive(out)
-	}
-	if err == nil {
-		if err = os.Rename(name, out); err != nil {
-			err = fmt.Errorf("pack release: %w", err)
-		}
-	}
+	var info *ArchiveInfo
+	err := writeOneFile(out, "pack release", replaceableArchive, func(f *os.File) (err error) {
+		info, err = WriteArchive(ctx, fsys, f, opts)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
 	return info, nil
+}
+
+// WriteFile writes data, which begins with mark, into the file out, whole or not at all and with mode 0644. What is there must be a file that begins with mark,
+// else the error is an *OutError with the given code. what names such a file in messages.
+func WriteFile(out, what string, code *diag.Code, mark string, data []byte) error {
+	doing := "write " + what
+	replaceable := func(path string) error {
+		info, err := os.Lstat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return fmt.Errorf("%s: %w", doing, err)
+		case !info.Mode().IsRegular():
+			return &OutError{code, path, describe(info.Mode()) + ", not " + article(what)}
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return fmt.Errorf("%s: %w", doing, err)
+		}
+		defer f.Close()
+		head := make([]byte, len(mark))
+		if _, err := io.ReadFull(f, head); err != nil || string(head) != mark {
+			return &OutError{code, path, "a file that is not " + article(what) + ", and nothing that halo did not write is removed"}
+		}
+		return nil
+	}
+	return writeOneFile(out, doing, replaceable, func(f *os.File) error {
+		if _, err := f.Write(data); err != nil {
+			return fmt.Errorf("%s: %w", doing, err)
+		}
+		return nil
+	})
+}
+
+// writeOneFile writes a file beside out and puts it in its place, when replaceable says of what stands there that it may go. doing begins its errors.
+func writeOneFile(out, doing string, replaceable func(path string) error, write func(*os.File) error) error {
+	if err := replaceable(out); err != nil {
+		return err
+	}
+	tmp, done, err := Workspace(out)
+	if err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	defer done()
+	name := filepath.Join(tmp, "new")
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	err = write(f)
+	if err == nil && modeDiffers(name, 0o644) {
+		err = f.Chmod(0o644)
+	}
+	if closeErr := f.Close(); err == nil && closeErr != nil {
+		err = fmt.Errorf("%s: %w", doing, closeErr)
+	}
+	// Another file may stand there by now.
+	if err == nil {
+		err = replaceable(out)
+	}
+	if err == nil {
+		if err = os.Rename(name, out); err != nil {
+			err = fmt.Errorf("%s: %w", doing, err)
+		}
+	}
+	return err
 }
 
 // Workspace makes a directory beside out, which need not exist, for what is written before it takes the place of out. Until done is called, which removes

@@ -113,12 +113,15 @@ type Verified struct {
 
 // ReadFile reads a listed file again and checks it again, so that what is used is what was verified. The error is a *VerifyError
 // when the file changed since.
-func (v *Verified) ReadFile(path string) ([]byte, error) {
-	f, ok := v.Manifest.File(path)
+func (v *Verified) ReadFile(path string) ([]byte, error) { return v.Manifest.ReadFile(v.fsys, path) }
+
+// ReadFile reads a listed file of the release in fsys and compares it with its entry. The error is a *VerifyError when it is not the file that is listed.
+func (m *Manifest) ReadFile(fsys fs.FS, path string) ([]byte, error) {
+	f, ok := m.File(path)
 	if !ok {
 		return nil, fmt.Errorf("%s: not in the manifest", path)
 	}
-	data, err := readCapped(v.fsys, path, f.Size)
+	data, err := readCapped(fsys, path, f.Size)
 	var bad *badFileError
 	switch {
 	case errors.As(err, &bad):
@@ -372,6 +375,27 @@ func keyIDs(keys []sign.PublicKey) string {
 	return strings.Join(ids, " or ")
 }
 
+// Whole reads the manifest of the release in fsys and compares every file with it, as Verify does, but asks for no signature: the release is as somebody made
+// it, and nothing says who. A *VerifyError is a no.
+func Whole(ctx context.Context, fsys fs.FS) (m *Manifest, digest string, err error) {
+	m, data, err := whole(ctx, fsys)
+	if err != nil {
+		return nil, "", err
+	}
+	return m, Digest(data), nil
+}
+
+func whole(ctx context.Context, fsys fs.FS) (*Manifest, []byte, error) {
+	m, data, err := ManifestOf(fsys)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := checkFiles(ctx, fsys, m); err != nil {
+		return nil, nil, err
+	}
+	return m, data, nil
+}
+
 // checkFiles compares the directory with the manifest: nothing more, nothing less, everything with its size and digest. The error is
 // a *VerifyError unless something could not be read.
 func checkFiles(ctx context.Context, fsys fs.FS, m *Manifest) error {
@@ -411,15 +435,8 @@ func (m *Manifest) checkSums() error {
 // manifest.json.sig, and signing again with the same key replaces them; another key gets manifest.json.ID.sigstore.json.
 func SignDir(ctx context.Context, dir string, signer crypto.Signer) (*sign.Signature, error) {
 	fsys := DirFS(dir)
-	data, err := readManifest(fsys)
+	_, data, err := whole(ctx, fsys)
 	if err != nil {
-		return nil, err
-	}
-	m, err := ParseManifest(data)
-	if err != nil {
-		return nil, refuse(CodeManifest, ManifestName, "%v", err)
-	}
-	if err := checkFiles(ctx, fsys, m); err != nil {
 		return nil, err
 	}
 	s, err := sign.Sign(signer, data)

@@ -521,7 +521,7 @@ func (r *Report) notes(c *comparison) {
 		if s.errors > 0 {
 			r.Notes = append(r.Notes, fmt.Sprintf("%s has %s; what they touch is not known", s.Name.Name, count(s.errors, "error")))
 		}
-		if s.manifest != nil {
+		if s.manifest != nil && !s.Judged {
 			r.Notes = append(r.Notes, s.Name.Name+" is a release, and nothing of it was verified; halo release verify does that")
 		}
 	}

@@ -165,23 +165,25 @@ func listed(names []string) string {
 	return strings.Join(names[:maxNames], ", ") + fmt.Sprintf(" and %d more", len(names)-maxNames)
 }
 
-// item is a line of a report: what is said, of which targets, and where it was written.
-type item struct {
-	text           string
-	targets, where []string
+// Item is a line of a printed report: what is said, of which targets, and where it was written.
+type Item struct {
+	Text string
+	// Targets has a target more than once when it is said of several of its groups.
+	Targets []string
+	Where   []string
 }
 
-// section is a list of items under a title.
-type section struct {
-	title string
-	items []item
-	// more is how many items are left out.
-	more int
+// Section is a list of items under a title.
+type Section struct {
+	Title string
+	Items []Item
+	// More is how many items are left out.
+	More int
 }
 
-// heads lists the verdicts with their targets.
-func (r *Report) heads() []item {
-	var out []item
+// Heads lists the verdicts with their targets, the worst first; Where says in one text, possibly "", how targets of one side only were compared.
+func (r *Report) Heads() []Item {
+	var out []Item
 	at := map[string]int{}
 	for _, g := range r.Groups {
 		what := ""
@@ -194,41 +196,41 @@ func (r *Report) heads() []item {
 		key := string(g.Verdict) + what
 		if _, ok := at[key]; !ok {
 			at[key] = len(out)
-			out = append(out, item{text: string(g.Verdict), where: []string{what}})
+			out = append(out, Item{Text: string(g.Verdict), Where: []string{what}})
 		}
 		i := at[key]
-		out[i].targets = append(out[i].targets, g.Targets...)
+		out[i].Targets = append(out[i].Targets, g.Targets...)
 	}
 	for i := range out {
-		slices.Sort(out[i].targets)
+		slices.Sort(out[i].Targets)
 	}
 	return out
 }
 
-// sections lists everything else, each thing once with all targets it is said of.
-func (r *Report) sections() []section {
-	var out []section
+// Sections lists everything else, each thing once with all targets it is said of, and at most limit things of a section.
+func (r *Report) Sections(limit int) []Section {
+	var out []Section
 	var at map[string]int
 	begin := func(title string) {
-		out = append(out, section{title: title})
+		out = append(out, Section{Title: title})
 		at = map[string]int{}
 	}
 	add := func(text, where string, targets []string) {
 		s := &out[len(out)-1]
 		i, ok := at[text]
 		switch {
-		case !ok && len(s.items) == maxLines:
-			s.more++
+		case !ok && len(s.Items) == limit:
+			s.More++
 			return
 		case !ok:
-			i = len(s.items)
+			i = len(s.Items)
 			at[text] = i
-			s.items = append(s.items, item{text: text})
+			s.Items = append(s.Items, Item{Text: text})
 		}
-		x := &s.items[i]
-		x.targets = append(x.targets, targets...)
-		if where != "" && !slices.Contains(x.where, where) {
-			x.where = append(x.where, where)
+		x := &s.Items[i]
+		x.Targets = append(x.Targets, targets...)
+		if where != "" && !slices.Contains(x.Where, where) {
+			x.Where = append(x.Where, where)
 		}
 	}
 	groups := func(title string, each func(g *Group)) {
@@ -312,12 +314,12 @@ func (r *Report) sections() []section {
 	for _, n := range r.Notes {
 		add(n, "", nil)
 	}
-	return slices.DeleteFunc(out, func(s section) bool { return len(s.items) == 0 })
+	return slices.DeleteFunc(out, func(s Section) bool { return len(s.Items) == 0 })
 }
 
 // who says of which targets something is said.
-func (x *item) who(r *Report) string {
-	names := slices.Sorted(slices.Values(x.targets))
+func (x *Item) who(r *Report) string {
+	names := slices.Sorted(slices.Values(x.Targets))
 	names = slices.Compact(names)
 	all := r.Targets.Looser + r.Targets.Tighter + r.Targets.Changed + r.Targets.Same
 	if len(names) == all && all > 1 {
@@ -411,22 +413,22 @@ func (r *Report) Text(w io.Writer, paint func(Verdict) string) error {
 		paint = func(v Verdict) string { return string(v) }
 	}
 	var b bytes.Buffer
-	for _, h := range r.heads() {
-		fmt.Fprintf(&b, "%s%*s%s\n", paint(Verdict(h.text)), 9-len(h.text), "", plain(listed(h.targets)+h.where[0]))
+	for _, h := range r.Heads() {
+		fmt.Fprintf(&b, "%s%*s%s\n", paint(Verdict(h.Text)), 9-len(h.Text), "", plain(listed(h.Targets)+h.Where[0]))
 	}
-	for _, s := range r.sections() {
-		fmt.Fprintf(&b, "\n%s\n", s.title)
-		for _, x := range s.items {
-			fmt.Fprintf(&b, "  %s\n", plain(x.text))
+	for _, s := range r.Sections(maxLines) {
+		fmt.Fprintf(&b, "\n%s\n", s.Title)
+		for _, x := range s.Items {
+			fmt.Fprintf(&b, "  %s\n", plain(x.Text))
 			if who := x.who(r); who != "" {
 				fmt.Fprintf(&b, "      for %s\n", plain(who))
 			}
-			if len(x.where) > 0 {
-				fmt.Fprintf(&b, "      %s\n", plain(strings.Join(x.where, "; ")))
+			if len(x.Where) > 0 {
+				fmt.Fprintf(&b, "      %s\n", plain(strings.Join(x.Where, "; ")))
 			}
 		}
-		if s.more > 0 {
-			fmt.Fprintf(&b, "  and %d more; --output json has all\n", s.more)
+		if s.More > 0 {
+			fmt.Fprintf(&b, "  and %d more; --output json has all\n", s.More)
 		}
 	}
 	fmt.Fprintf(&b, "\n%s\n", plain(r.Summary))
@@ -438,22 +440,22 @@ func (r *Report) Text(w io.Writer, paint func(Verdict) string) error {
 func (r *Report) Markdown(w io.Writer) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "### Policy change: %s\n\n%s\n\n| verdict | targets |\n| --- | --- |\n", r.Verdict, inline(r.Summary))
-	for _, h := range r.heads() {
-		fmt.Fprintf(&b, "| **%s** | %s |\n", h.text, cell(listed(h.targets)+h.where[0]))
+	for _, h := range r.Heads() {
+		fmt.Fprintf(&b, "| **%s** | %s |\n", h.Text, cell(listed(h.Targets)+h.Where[0]))
 	}
-	for _, s := range r.sections() {
-		open := s.title == "looser" || s.title == "tighter" || s.title == "changed"
+	for _, s := range r.Sections(maxLines) {
+		open := s.Title == "looser" || s.Title == "tighter" || s.Title == "changed"
 		if open {
-			fmt.Fprintf(&b, "\n**%s**\n\n", s.title)
+			fmt.Fprintf(&b, "\n**%s**\n\n", s.Title)
 		} else {
-			fmt.Fprintf(&b, "\n<details><summary>%s (%d)</summary>\n\n", s.title, len(s.items)+s.more)
+			fmt.Fprintf(&b, "\n<details><summary>%s (%d)</summary>\n\n", s.Title, len(s.Items)+s.More)
 		}
 		b.WriteString("| what | targets | where |\n| --- | --- | --- |\n")
-		for _, x := range s.items {
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", cell(x.text), inline(x.who(r)), cell(strings.Join(x.where, "; ")))
+		for _, x := range s.Items {
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", cell(x.Text), inline(x.who(r)), cell(strings.Join(x.Where, "; ")))
 		}
-		if s.more > 0 {
-			fmt.Fprintf(&b, "| and %d more | | |\n", s.more)
+		if s.More > 0 {
+			fmt.Fprintf(&b, "| and %d more | | |\n", s.More)
 		}
 		if !open {
 			b.WriteString("\n</details>\n")

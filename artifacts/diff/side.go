@@ -25,6 +25,8 @@ import (
 // Side is one of the two things compared.
 type Side struct {
 	Name Name
+	// Judged says that whoever compares tells readers how far a release can be trusted, so that no note does.
+	Judged bool
 	// compiled is set for a policy, manifest for a release.
 	compiled *compiler.Compiled
 	manifest *artifacts.Manifest
@@ -215,18 +217,27 @@ func unindexed(path string) string {
 
 // Release reads a release, a directory or an archive, without verifying it. Its files are read when they are compared; Close ends that.
 func Release(dir string) (*Side, error) {
-	m, data, err := artifacts.ReadManifest(dir)
-	if err != nil {
-		return nil, fmt.Errorf("release %s: %w", dir, err)
-	}
 	fsys, err := artifacts.Open(dir)
 	if err != nil {
 		return nil, fmt.Errorf("release %s: %w", dir, err)
 	}
-	s, err := release(dir, fsys, m, artifacts.Digest(data))
+	s, err := ReleaseIn(dir, fsys)
 	if err != nil {
 		fsys.Close()
-		return nil, fmt.Errorf("release %s: %w", dir, err)
+		return nil, err
+	}
+	return s, nil
+}
+
+// ReleaseIn is Release for files that are open already, under the given name. Unless it fails, closing the side closes them.
+func ReleaseIn(name string, fsys artifacts.FS) (*Side, error) {
+	m, data, err := artifacts.ManifestOf(fsys)
+	if err != nil {
+		return nil, fmt.Errorf("release %s: %w", name, err)
+	}
+	s, err := release(name, fsys, m, artifacts.Digest(data))
+	if err != nil {
+		return nil, fmt.Errorf("release %s: %w", name, err)
 	}
 	return s, nil
 }

@@ -13,6 +13,7 @@ import (
 	"halos.dev/halo/artifacts/device"
 	"halos.dev/halo/artifacts/mdm"
 	"halos.dev/halo/artifacts/oci"
+	page "halos.dev/halo/artifacts/report"
 	"halos.dev/halo/artifacts/sign"
 	"halos.dev/halo/artifacts/sign/keyless"
 	"halos.dev/halo/compiler"
@@ -212,7 +213,7 @@ func (p *program) keygenCommand() *cli.Command {
 
 // codes joins the codes of every package, in order of their ids.
 func codes() []*diag.Code {
-	out := slices.Concat(compiler.Codes(), lint.Codes(), artifacts.Codes(), oci.Codes(), sign.Codes(), device.Codes(), mdm.Codes())
+	out := slices.Concat(compiler.Codes(), lint.Codes(), artifacts.Codes(), oci.Codes(), sign.Codes(), device.Codes(), mdm.Codes(), page.Codes())
 	slices.SortFunc(out, func(a, b *diag.Code) int {
 		if a.ID < b.ID {
 			return -1

@@ -91,7 +91,8 @@ func Builtin(hs []*harness.Harness) *Matrix {
 	return m
 }
 
-func (c *Cell) word() string {
+// Word returns the grade as tables show it: enforced counts as (unverified) until it was seen on the real program.
+func (c *Cell) Word() string {
 	if c.Grade == harness.Enforced.String() && !c.Verified {
 		return "enforced (unverified)"
 	}
@@ -111,14 +112,14 @@ func (m *Matrix) Text(w io.Writer) error {
 		for i := 0; i < len(r.Cells); i += len(policy.OSes) {
 			line := fmt.Sprintf("  %-16s", r.Cells[i].Concept)
 			for j := range policy.OSes {
-				line += fmt.Sprintf(" %-22s", r.Cells[i+j].word())
+				line += fmt.Sprintf(" %-22s", r.Cells[i+j].Word())
 			}
 			b.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
 		b.WriteString("\n")
 	}
 	for _, x := range m.Sandboxes {
-		fmt.Fprintf(&b, "sandbox %s\n  %-16s %s\n", x.Sandbox, x.what(), x.word())
+		fmt.Fprintf(&b, "sandbox %s\n  %-16s %s\n", x.Sandbox, x.what(), x.Word())
 		for _, l := range x.Limits {
 			fmt.Fprintf(&b, "    %s\n", l)
 		}
@@ -137,9 +138,10 @@ func (x *Sandbox) what() string {
 	return x.File + " " + x.Agent
 }
 
-func (x *Sandbox) word() string {
+// Word returns the grade as tables show it, as Cell.Word does.
+func (x *Sandbox) Word() string {
 	c := Cell{Grade: x.Grade, Verified: x.Verified}
-	return c.word()
+	return c.Word()
 }
 
 func (m *Matrix) summary() string {
@@ -160,7 +162,7 @@ func (m *Matrix) Markdown(w io.Writer, title string) error {
 			cells := r.Cells[i : i+len(policy.OSes)]
 			fmt.Fprintf(&b, "| %s |", cells[0].Concept)
 			for _, c := range cells {
-				fmt.Fprintf(&b, " %s |", c.word())
+				fmt.Fprintf(&b, " %s |", c.Word())
 			}
 			fmt.Fprintf(&b, " %s | %s | %s | %s |\n", perOS(cells, func(c *Cell) string { return c.How }), perOS(cells, func(c *Cell) string { return c.Limit }),
 				perOS(cells, func(c *Cell) string { return strings.Join(c.Bypass, ", ") }), perOS(cells, func(c *Cell) string { return c.Evidence }))
@@ -169,7 +171,7 @@ func (m *Matrix) Markdown(w io.Writer, title string) error {
 	if len(m.Sandboxes) > 0 {
 		b.WriteString("\n## Sandboxes\n\nA policy.yaml is never looser than the egress policy; the limits say where it is stricter, or holds by other means.\n\n| sandbox | file | grade | limits | evidence |\n| --- | --- | --- | --- | --- |\n")
 		for _, x := range m.Sandboxes {
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", x.Sandbox, x.what(), x.word(), strings.Join(x.Limits, "; "), x.Evidence)
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", x.Sandbox, x.what(), x.Word(), strings.Join(x.Limits, "; "), x.Evidence)
 		}
 	}
 	_, err := io.WriteString(w, b.String())
