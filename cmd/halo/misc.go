@@ -47,7 +47,7 @@ func (p *program) explainCodeCommand() *cli.Command {
 			}
 			codes := codes()
 			if id != "" {
-				i := slices.IndexFunc(codes, func(x *diag.Code) bool { return strings.EqualFold(x.ID, id) })
+				i := slices.IndexFunc(codes, func(x *diag.Code) bool { return strings.EqualFold(x.ID, id) || x.ID == "HALO"+id })
 				if i < 0 {
 					return fmt.Errorf("there is no code %q; halo explain-code lists all", id)
 				}

@@ -84,7 +84,7 @@ func (p *program) egressWho(c *cli.Context) error {
 		}
 		err = report.WriteJSON(p.out, map[string]any{"host": host, "input": input, "reached": reached, "results": rows})
 	} else {
-		err = p.printReach(host, rows, reached)
+		err = p.printReach(host, rows)
 	}
 	if err == nil && reached == 0 {
 		return no
@@ -96,7 +96,7 @@ func stepText(d pack.Decision) string {
 	return strings.TrimSpace(fmt.Sprintf("step %d %s %s", d.Step, d.Rule, d.Match))
 }
 
-func (p *program) printReach(host string, rows []reachJSON, reached int) error {
+func (p *program) printReach(host string, rows []reachJSON) error {
 	for _, r := range rows {
 		name := r.Target
 		if r.Sandbox != "" {
@@ -110,13 +110,35 @@ func (p *program) printReach(host string, rows []reachJSON, reached int) error {
 			return err
 		}
 	}
-	summary := fmt.Sprintf("%s is reached by %d targets and sandboxes", host, reached)
-	switch reached {
-	case 0:
-		summary = host + " is reached by nobody"
-	case 1:
-		summary = host + " is reached by one target or sandbox"
-	}
-	_, err := fmt.Fprintln(p.out, summary)
+	_, err := fmt.Fprintf(p.out, "%s is reached by %s\n", host, reachers(rows))
 	return err
+}
+
+// reachers counts who reaches a host: "4 targets and 1 sandbox".
+func reachers(rows []reachJSON) string {
+	targets, sandboxes := 0, 0
+	for _, r := range rows {
+		switch {
+		case r.Decision != "allow":
+		case r.Sandbox != "":
+			sandboxes++
+		default:
+			targets++
+		}
+	}
+	var parts []string
+	add := func(n int, one, many string) {
+		switch {
+		case n == 1:
+			parts = append(parts, "1 "+one)
+		case n > 1:
+			parts = append(parts, fmt.Sprintf("%d %s", n, many))
+		}
+	}
+	add(targets, "target", "targets")
+	add(sandboxes, "sandbox", "sandboxes")
+	if parts == nil {
+		return "nobody"
+	}
+	return strings.Join(parts, " and ")
 }
