@@ -367,7 +367,7 @@ func runBlocks(t *testing.T, blocks []*block, registry string) []string {
 
 	// Releases of some examples expire, so what is committed here is new.
 	now := time.Now().UTC().Format(time.RFC3339)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	var out bytes.Buffer
 	shell := exec.CommandContext(ctx, "bash", "-c", script)
