@@ -59,6 +59,8 @@ var beyond = []class{
 	{"HALO1111", "", "ports, addresses and escapes in a URL are parsed, not matched"},
 	{"HALO1114", "sandbox", "which keys of a test go together depends on another key"},
 	{"HALO1117", "", "two decimals are a multiple of 0.01, which validators that compute with binary fractions get wrong"},
+	{"HALO1118", "", "the keys of simple mode need each other, and which depends on their values"},
+	{"HALO1119", "", "whether a model names its provider depends on provider"},
 	{"HALO1203", "does not decode", "punycode is decoded"},
 	{"HALO1203", "253", "the limit leaves the wildcard out"},
 	{"HALO1301", "", "the two spellings of the mode are in two sections"},

@@ -151,7 +151,11 @@ func (b *builder) plain(s source.Shape) *node {
 	case source.WordValue:
 		n := &node{Type: "string", Enum: words(s.Words)}
 		if s.Old != nil {
-			n = &node{AnyOf: []*node{n, {Enum: words(s.Old), Deprecated: true, DoNotSuggest: true}}}
+			old := &node{Enum: words(s.Old), Deprecated: true, DoNotSuggest: true}
+			if s.Old[0] != "" {
+				old.DeprecationMessage = "write " + strings.Join(s.Words, " or ")
+			}
+			n = &node{AnyOf: []*node{n, old}}
 		}
 		return n
 	case source.BoolValue:
@@ -204,23 +208,38 @@ func (b *builder) text(name string) *node {
 func (b *builder) mapping(s source.Shape) *node {
 	n := &node{Type: "object", Properties: &object{}, Additional: false, Required: words(s.Need)}
 	for _, k := range s.Keys {
-		n.Properties.add(k.Name, b.key(k))
+		if k.Hint == "" {
+			n.Properties.add(k.Name, b.key(k))
+			continue
+		}
+		n.Properties.add(k.Name, &node{Description: "Not supported here: " + k.Hint, Deprecated: true, DoNotSuggest: true})
+		if last := len(n.AllOf) - 1; last >= 0 && n.AllOf[last].ErrorMessage == k.Hint {
+			n.AllOf[last].Properties.add(k.Name, false)
+		} else {
+			n.AllOf = append(n.AllOf, without(k.Hint, k.Name))
+		}
 	}
 	if s.One != nil {
-		// The first alternative says what is missing when there is none; two at once are refused.
 		for _, key := range s.One {
 			n.AnyOf = append(n.AnyOf, &node{Required: words([]string{key})})
 		}
-		n.Not = &node{Required: words(s.One)}
+		both := fmt.Sprintf("give one of %s", strings.Join(s.One, " and "))
+		n.AllOf = append(n.AllOf, &node{If: &node{Required: words(s.One)}, Then: without(both, s.One[1:]...)})
+	}
+	return n
+}
+
+// without is a schema that keys make fail, with what an editor says about them.
+func without(message string, keys ...string) *node {
+	n := &node{Properties: &object{}, ErrorMessage: message}
+	for _, key := range keys {
+		n.Properties.add(key, false)
 	}
 	return n
 }
 
 // key is the schema of the value of a key, with what documents the key.
 func (b *builder) key(k source.Key) *node {
-	if k.Hint != "" {
-		return &node{Description: "Not supported here: " + k.Hint, Not: &node{}, DeprecationMessage: k.Hint, DoNotSuggest: true}
-	}
 	outer := b.block
 	var c comment
 	var err error

@@ -46,12 +46,13 @@ type node struct {
 // object is a JSON object whose members keep their order.
 type object struct{ members []member }
 
+// member is a schema under a name: a *node, or false for one that nothing fits.
 type member struct {
-	name string
-	node *node
+	name   string
+	schema any
 }
 
-func (o *object) add(name string, n *node) { o.members = append(o.members, member{name, n}) }
+func (o *object) add(name string, schema any) { o.members = append(o.members, member{name, schema}) }
 
 // MarshalJSON writes the members in their order.
 func (o *object) MarshalJSON() ([]byte, error) {
@@ -65,7 +66,7 @@ func (o *object) MarshalJSON() ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		value, err := compact(m.node)
+		value, err := compact(m.schema)
 		if err != nil {
 			return nil, err
 		}
