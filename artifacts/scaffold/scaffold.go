@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"halos.dev/halo/artifacts"
+	"halos.dev/halo/docs/schema"
 )
 
 //go:embed all:repo
@@ -23,10 +24,20 @@ var repo embed.FS
 // reviewAfter is how long the acknowledgements of a new repo hold before somebody must look at them again.
 const reviewAfter = 365 * 24 * time.Hour
 
+// schemas is the directory of the repo with the schemas that its editor settings name. Policy is never read from it.
+const schemas = ".halo/schema/"
+
 // Files returns the files of the repo of an organization by path. version is the Claude Code version to pin; acknowledgements hold for a year from now.
 func Files(org, version string, now time.Time) (map[string][]byte, error) {
 	fill := strings.NewReplacer("ORG", org, "VERSION", version, "UNTIL", now.Add(reviewAfter).UTC().Format(time.DateOnly))
 	out := map[string][]byte{}
+	for _, name := range []string{schema.Repo, "pack"} {
+		data, ok := schema.Get(name)
+		if !ok {
+			return nil, fmt.Errorf("there is no schema %s", name)
+		}
+		out[schemas+name+".json"] = data
+	}
 	err := fs.WalkDir(repo, "repo", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
