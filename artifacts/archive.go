@@ -43,7 +43,7 @@ func Open(path string) (FS, error) {
 	case info.IsDir():
 		return dirFS(path), nil
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("read release: %s: %s, neither a directory nor an archive", path, describe(info.Mode()))
+		return nil, fmt.Errorf("read release: %s: %s, neither a directory nor an archive", path, Describe(info.Mode()))
 	}
 	f, err := os.Open(path)
 	if err != nil {

@@ -141,7 +141,8 @@ type badFileError struct{ name, reason string }
 
 func (e *badFileError) Error() string { return e.name + ": " + e.reason }
 
-func describe(mode fs.FileMode) string {
+// Describe says what a directory entry is, for messages.
+func Describe(mode fs.FileMode) string {
 	switch {
 	case mode.IsRegular():
 		return "a file"

@@ -155,7 +155,7 @@ func (p *packer) copyFile(fsys fs.FS, want File) error {
 		return fmt.Errorf("read release: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return refuse(CodeFiles, want.Path, "%s where the release has a file", describe(info.Mode()))
+		return refuse(CodeFiles, want.Path, "%s where the release has a file", Describe(info.Mode()))
 	}
 	p.file.Reset()
 	in := reader{Reader: io.LimitReader(f, want.Size+1)}
@@ -221,7 +221,7 @@ func WriteFile(out, what string, code *diag.Code, mark string, data []byte) erro
 		case err != nil:
 			return fmt.Errorf("%s: %w", doing, err)
 		case !info.Mode().IsRegular():
-			return &OutError{code, path, describe(info.Mode()) + ", not " + article(what)}
+			return &OutError{code, path, Describe(info.Mode()) + ", not " + article(what)}
 		}
 		f, err := os.Open(path)
 		if err != nil {
@@ -306,7 +306,7 @@ func replaceableArchive(path string) error {
 	case err != nil:
 		return fmt.Errorf("pack release: %w", err)
 	case !info.Mode().IsRegular():
-		return &OutError{CodeNotRelease, path, describe(info.Mode()) + ", not the archive of a release"}
+		return &OutError{CodeNotRelease, path, Describe(info.Mode()) + ", not the archive of a release"}
 	}
 	a, err := Open(path)
 	if err == nil {

@@ -225,7 +225,7 @@ func readManifest(fsys fs.FS) ([]byte, error) {
 		return nil, refuse(CodeManifest, ManifestName, "missing: not a release, or not a whole one")
 	}
 	if mode := entries[i].Type(); !mode.IsRegular() {
-		return nil, refuse(CodeFiles, ManifestName, "%s where the release has a file", describe(mode))
+		return nil, refuse(CodeFiles, ManifestName, "%s where the release has a file", Describe(mode))
 	}
 	data, err := readCapped(fsys, ManifestName, MaxManifestSize)
 	var bad *badFileError
@@ -259,7 +259,7 @@ func signatureFiles(fsys fs.FS) (map[string][]byte, []string, error) {
 			continue
 		}
 		if !e.Type().IsRegular() {
-			return nil, nil, refuse(CodeSignature, name, "%s where a release has a signature file", describe(e.Type()))
+			return nil, nil, refuse(CodeSignature, name, "%s where a release has a signature file", Describe(e.Type()))
 		}
 		data, err := readCapped(fsys, name, sign.MaxBundleSize)
 		var bad *badFileError

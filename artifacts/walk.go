@@ -187,13 +187,13 @@ func (w *walker) directory(d directory, path string, lo, hi int) {
 		case e.mode.IsRegular() && signature:
 		case listed:
 			w.seen[i] = true
-			w.problem(path+e.name, "%s where the release has a file", describe(e.mode))
+			w.problem(path+e.name, "%s where the release has a file", Describe(e.mode))
 		case from < to:
-			w.problem(path+e.name, "%s where the release has a directory", describe(e.mode))
+			w.problem(path+e.name, "%s where the release has a directory", Describe(e.mode))
 		case signature:
-			w.problem(path+e.name, "%s where the release has a file", describe(e.mode))
+			w.problem(path+e.name, "%s where the release has a file", Describe(e.mode))
 		default:
-			w.problem(path+e.name, "%s that is not in the manifest", describe(e.mode))
+			w.problem(path+e.name, "%s that is not in the manifest", Describe(e.mode))
 		}
 	}
 	w.entries = w.entries[:base]
@@ -244,7 +244,7 @@ func (h *hasher) check(d directory, name string, want File) (problem string, err
 		return "", err
 	}
 	if !mode.IsRegular() {
-		return describe(mode.Type()) + " where the release has a file", nil
+		return Describe(mode.Type()) + " where the release has a file", nil
 	}
 	if size != want.Size {
 		return fmt.Sprintf("%d bytes, not %d", size, want.Size), nil

@@ -396,7 +396,7 @@ func (t *tree) lock(ctx context.Context) (unlock func(), err error) {
 	}
 	defer dir.Close()
 	if info, err := dir.Lstat("lock"); err == nil && !info.Mode().IsRegular() {
-		return nil, refuse(CodeUnsafe, t.device.inState("lock"), "%s, not a regular file", describe(info.Mode()))
+		return nil, refuse(CodeUnsafe, t.device.inState("lock"), "%s, not a regular file", artifacts.Describe(info.Mode()))
 	}
 	f, err := dir.OpenFile("lock", os.O_RDWR|os.O_CREATE|openFlags, 0o600)
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path"
 	"strings"
+
+	"halos.dev/halo/artifacts"
 )
 
 // tree is an open device.
@@ -79,7 +81,7 @@ func (t *tree) enter(at *os.Root, element, name string, create bool) (*os.Root, 
 		shown = name
 	}
 	if !info.IsDir() {
-		return nil, refuse(CodeUnsafe, shown, "%s, not a directory; nothing is read or written through it", describe(info.Mode()))
+		return nil, refuse(CodeUnsafe, shown, "%s, not a directory; nothing is read or written through it", artifacts.Describe(info.Mode()))
 	}
 	if create {
 		if err := t.secure(at, info, element, name, shown); err != nil {
@@ -260,7 +262,7 @@ func read(dir *os.Root, name string, limit int64) ([]byte, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	if !before.Mode().IsRegular() {
-		return nil, before, &badFile{describe(before.Mode()) + ", not a regular file"}
+		return nil, before, &badFile{artifacts.Describe(before.Mode()) + ", not a regular file"}
 	}
 	f, err := dir.OpenFile(name, os.O_RDONLY|openFlags, 0)
 	if err != nil {
@@ -300,22 +302,4 @@ func (t *tree) read(dest string, limit int64) ([]byte, fs.FileInfo, error) {
 func digest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
-}
-
-func describe(mode fs.FileMode) string {
-	switch {
-	case mode.IsRegular():
-		return "a file"
-	case mode.IsDir():
-		return "a directory"
-	case mode&fs.ModeSymlink != 0:
-		return "a symbolic link"
-	case mode&fs.ModeNamedPipe != 0:
-		return "a named pipe"
-	case mode&fs.ModeSocket != 0:
-		return "a socket"
-	case mode&fs.ModeDevice != 0:
-		return "a device"
-	}
-	return "a special file"
 }

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -198,6 +199,14 @@ func (l *List) NoAnswer() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.noAnswer
+}
+
+// Quote quotes a value for a message and cuts long ones.
+func Quote(s string) string {
+	if r := []rune(s); len(r) > 60 {
+		s = string(r[:57]) + "..."
+	}
+	return strconv.Quote(s)
 }
 
 // Nearest returns the candidate closest to word by edit distance, or "" when none is near enough to be meant.

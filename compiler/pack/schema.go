@@ -258,15 +258,7 @@ func describe(n *yaml.Node) string {
 	case "!!timestamp":
 		return "the date " + n.Value
 	}
-	return "the text " + quote(n.Value)
-}
-
-// quote quotes a value for a diagnostic and cuts long ones.
-func quote(s string) string {
-	if runes := []rune(s); len(runes) > 60 {
-		s = string(runes[:57]) + "..."
-	}
-	return strconv.Quote(s)
+	return "the text " + diag.Quote(n.Value)
 }
 
 func (r *reader) mapping(n *yaml.Node, path string, f *field) {
@@ -309,7 +301,7 @@ func (r *reader) mapping(n *yaml.Node, path string, f *field) {
 		first[k.Value] = k
 		sub := f.find(k.Value)
 		if sub == nil {
-			r.structural(k, codeUnknown, key, "unknown_field", "unknown key", " "+quote(k.Value)).hint = r.unknownHint(key, k.Value, f)
+			r.structural(k, codeUnknown, key, "unknown_field", "unknown key", " "+diag.Quote(k.Value)).hint = r.unknownHint(key, k.Value, f)
 			continue
 		}
 		r.keys[sub.id] = k

@@ -144,7 +144,7 @@ func Map[T any](d *Decoder, n *Node, fields []Field[T], into *T) {
 		case f == nil:
 			unknownKey(d, k, fields)
 		case f.Hint != "":
-			d.add(codeUnknownKey, k, f.Hint, "key %s is not supported here", quote(k.Value))
+			d.add(codeUnknownKey, k, f.Hint, "key %s is not supported here", diag.Quote(k.Value))
 		case !repeatedKey(n, i) && !skip(v):
 			f.Read(d, v, into)
 		}
@@ -183,7 +183,7 @@ func unknownKey[T any](d *Decoder, k *Node, fields []Field[T]) {
 	if near := diag.Nearest(k.Value, names); near != "" {
 		hint = "did you mean " + strconv.Quote(near) + "?"
 	}
-	d.add(codeUnknownKey, k, hint, "unknown key %s", quote(k.Value))
+	d.add(codeUnknownKey, k, hint, "unknown key %s", diag.Quote(k.Value))
 }
 
 // Seq calls each for the items of a list; null items, already reported, are left out. It answers the place of the list.
@@ -297,7 +297,7 @@ func (d *Decoder) Enum(n *Node, words ...string) Str {
 		if near := diag.Nearest(n.Value, words); near != "" {
 			hint = "write " + near
 		}
-		d.add(codeEnum, n, hint, "%s is not one of %s", quote(n.Value), strings.Join(words, ", "))
+		d.add(codeEnum, n, hint, "%s is not one of %s", diag.Quote(n.Value), strings.Join(words, ", "))
 		return Str{}
 	}
 	d.wrong(n, "one of "+strings.Join(words, ", "), "")

@@ -162,15 +162,7 @@ func describe(n *Node) string {
 	case "!!int", "!!float":
 		return "the number " + n.Value
 	}
-	return "the text " + quote(n.Value)
-}
-
-// quote quotes a value for a message and cuts long ones.
-func quote(s string) string {
-	if r := []rune(s); len(r) > 60 {
-		s = string(r[:57]) + "..."
-	}
-	return strconv.Quote(s)
+	return "the text " + diag.Quote(n.Value)
 }
 
 // Path is the key path of the place being read. Its text is made only for a finding.
