@@ -110,68 +110,80 @@ type HarnessLine struct {
 	Caveats  []string
 }
 
-// EgressLines says how far each harness of a policy holds its egress rules.
-func (c *Compiled) EgressLines(p *effective.Policy, os string) []HarnessLine {
+// egressLines says how far renderings of a policy hold the decision about a host.
+func egressLines(p *effective.Policy, rs []*Rendering, d egress.Decision, matches []egress.Match) []HarnessLine {
 	none := ""
 	if !p.EgressRules() {
 		none = "the policy restricts no host"
 	}
-	return c.lines(p, os, harness.Egress, none, func(g harness.Gap, grade harness.Grade) bool {
-		return g.Concept == harness.Egress || g.Concept == harness.Fetch || g.Concept == harness.Sandbox && grade < harness.Enforced
-	})
+	return lines(rs, harness.Egress, none, d.Allow, func(g harness.Gap) bool {
+		return slices.ContainsFunc(matches, func(m egress.Match) bool { return g.Entry == m.Entry.Name || g.Entry == m.Entry.Pattern.String() })
+	}, harness.Fetch)
 }
 
-// PathLines says how far each harness of a policy holds its protected paths.
-func (c *Compiled) PathLines(p *effective.Policy, os string) []HarnessLine {
-	none := ""
-	if len(p.Sandbox.ProtectedPaths.Items) == 0 {
-		none = "the policy protects no path"
+// PathLines says how far each harness of a policy holds that a path is denied; there is nothing to hold for one that is not.
+func (c *Compiled) PathLines(p *effective.Policy, os string, d PathDecision) []HarnessLine {
+	if d.Allow {
+		return nil
 	}
-	return c.lines(p, os, harness.ProtectedPaths, none, func(g harness.Gap, grade harness.Grade) bool {
-		return g.Concept == harness.ProtectedPaths || g.Concept == harness.Sandbox && grade < harness.Enforced
+	return lines(c.Renderings(p, os), harness.ProtectedPaths, "", false, func(g harness.Gap) bool {
+		return slices.ContainsFunc(d.Matches, func(m policy.FilePath) bool { return g.Entry == m.Path.String() })
 	})
 }
 
-// lines says how far each harness holds a concept, with the gaps that are about it. none says why there is nothing to hold, or is empty.
-func (c *Compiled) lines(p *effective.Policy, os string, concept harness.Concept, none string, about func(harness.Gap, harness.Grade) bool) []HarnessLine {
+// lists are the keys whose gaps name an entry that is held less than the others.
+var lists = []string{"egress.allowedDomains", "egress.deniedDomains", "egress.presets", "sandbox.protectedPaths"}
+
+// lines says how far each rendering holds a decision about a concept, with the gaps that are about it and about the concepts beside it. none says why there is
+// nothing to hold, or is empty. What is denied stays so when an entry that does not match it is held less, since no harness gets a looser entry than the policy's:
+// gaps of other entries do not count then.
+func lines(rs []*Rendering, concept harness.Concept, none string, allow bool, matches func(harness.Gap) bool, beside ...harness.Concept) []HarnessLine {
 	var out []HarnessLine
-	for _, r := range c.Renderings(p, os) {
-		grade, row := r.Grade(concept)
-		l := HarnessLine{Harness: r.Harness.ID, Version: r.Version.String(), Status: grade, Verified: row.Verified, How: row.How}
+	for _, r := range rs {
+		row := r.Harness.Capability(concept, r.OS, r.Version)
+		l := HarnessLine{Harness: r.Harness.ID, Version: r.Version.String(), Status: row.Grade, Verified: row.Verified, How: row.How}
 		if none != "" {
 			l.Status, l.Verified, l.How = harness.None, true, none
 			out = append(out, l)
 			continue
 		}
+		counts := func(g harness.Gap) bool { return allow || g.Entry == "" || !slices.Contains(lists, g.Field) || matches(g) }
 		for _, g := range r.Gaps {
-			if about(g, grade) {
-				caveat := g.Reason
-				if !strings.HasPrefix(caveat, r.Harness.ID+":") {
-					caveat = r.Harness.ID + ": " + caveat
-				}
-				if !slices.Contains(l.Caveats, caveat) {
-					l.Caveats = append(l.Caveats, caveat)
-				}
+			if g.Concept == concept && counts(g) {
+				l.Status = min(l.Status, g.Grade)
 			}
 		}
-		if row.Limit != "" && grade > harness.None {
-			caveat := r.Harness.ID + ": " + row.Limit
-			if !slices.Contains(l.Caveats, caveat) {
-				l.Caveats = append(l.Caveats, caveat)
+		caveat := func(text string) {
+			if !strings.HasPrefix(text, r.Harness.ID+":") {
+				text = r.Harness.ID + ": " + text
 			}
+			if !slices.Contains(l.Caveats, text) {
+				l.Caveats = append(l.Caveats, text)
+			}
+		}
+		for _, g := range r.Gaps {
+			about := g.Concept == concept || slices.Contains(beside, g.Concept) || g.Concept == harness.Sandbox && l.Status < harness.Enforced
+			if about && counts(g) {
+				caveat(g.Reason)
+			}
+		}
+		if row.Limit != "" && l.Status > harness.None {
+			caveat(row.Limit)
 		}
 		out = append(out, l)
 	}
 	return out
 }
 
-// Egress decides about a host or URL for a target.
-func (c *Compiled) Egress(t effective.Target, os, input string, lines []HarnessLine) (Egress, error) {
+// Egress decides about a host or URL for a target whose renderings for the operating system are rs.
+func (c *Compiled) Egress(t effective.Target, os, input string, rs []*Rendering) (Egress, error) {
 	n, err := host.ParseName(input)
 	if err != nil {
 		return Egress{}, err
 	}
-	return Egress{Input: input, Host: n, Target: t, OS: os, Decision: t.Policy.Hosts.Decide(n), Matches: t.Policy.Hosts.Matches(n), Lines: lines}, nil
+	e := Egress{Input: input, Host: n, Target: t, OS: os, Decision: t.Policy.Hosts.Decide(n), Matches: t.Policy.Hosts.Matches(n)}
+	e.Lines = egressLines(t.Policy, rs, e.Decision, e.Matches)
+	return e, nil
 }
 
 // PathDecision is the answer for one path: denied when a protected path covers it.

@@ -102,11 +102,11 @@ func (p *program) egressTest(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	lines := compiled.EgressLines(t.Policy, system)
+	renderings := compiled.Renderings(t.Policy, system)
 	failed := false
 	var results []egressJSON
 	for i, q := range qs {
-		a, err := compiled.Egress(t, system, q.host, lines)
+		a, err := compiled.Egress(t, system, q.host, renderings)
 		if err != nil {
 			if q.line > 0 {
 				return fmt.Errorf("%s:%d: %w", c.String("file"), q.line, err)

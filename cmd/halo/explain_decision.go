@@ -58,11 +58,11 @@ const decides = "decides"
 
 // host explains the decision about a host.
 func (x *explanation) host(input string) error {
-	lines := x.only(x.compiled.EgressLines(x.target.Policy, x.system))
-	a, err := x.compiled.Egress(x.target, x.system, input, lines)
+	a, err := x.compiled.Egress(x.target, x.system, input, x.compiled.Renderings(x.target.Policy, x.system))
 	if err != nil {
 		return err
 	}
+	a.Lines = x.only(a.Lines)
 	egress := egressResult(&a, x.compiled, x.rep)
 	out := explainedJSON{Target: x.target.ID, Profile: x.target.Policy.Profile, Host: string(a.Host), Decision: effect(a.Decision.Allow), Rules: []ruleJSON{}, Egress: &egress, Harnesses: egress.Harnesses}
 	for i, m := range a.Matches {
@@ -115,7 +115,7 @@ func (x *explanation) path(input string) error {
 	if err != nil {
 		return err
 	}
-	lines := x.only(x.compiled.PathLines(x.target.Policy, x.system))
+	lines := x.only(x.compiled.PathLines(x.target.Policy, x.system, d))
 	out := explainedJSON{Target: x.target.ID, Profile: x.target.Policy.Profile, Path: input, Decision: effect(d.Allow), Rules: []ruleJSON{}, Harnesses: []harnessJSON{}}
 	for i, m := range d.Matches {
 		r := ruleJSON{Field: "sandbox.protectedPaths", Entry: m.Path.String(), Effect: effect(false), Fate: decides, Source: x.source(m.Pos)}
