@@ -60,6 +60,7 @@ func runScripts(t *testing.T, store http.Handler, dir string, files ...string) {
 			env.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 			env.Setenv("REPO", root)
 			env.Setenv("HALO_KEY_PASSWORD", "test")
+			env.Setenv("HALO_CACHE", "off")
 			env.Setenv("REGISTRY", open)
 			env.Setenv("CLOSED_REGISTRY", closed)
 			env.Setenv("LYING_REGISTRY", lying)

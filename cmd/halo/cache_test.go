@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"halos.dev/halo/compiler/source"
+	"halos.dev/halo/lint/cache"
+	"halos.dev/halo/testscript/bench/gen"
+)
+
+// lintOf runs a command in this process and returns everything that it says.
+func lintOf(t *testing.T, store string, now time.Time, args ...string) string {
+	t.Helper()
+	var out, errs bytes.Buffer
+	env := func(name string) (string, bool) {
+		if name == "HALO_CACHE" {
+			return store, true
+		}
+		return "", false
+	}
+	p := &program{args: append([]string{"halo"}, args...), in: strings.NewReader(""), out: &out, err: &errs, lookupEnv: env, now: func() time.Time { return now }}
+	p.getenv = func(name string) string { v, _ := env(name); return v }
+	status := run(t.Context(), p)
+	return out.String() + "\n--\n" + errs.String() + "\n--\n" + string(rune('0'+status))
+}
+
+// Whatever changes in a repo, what is said with a cache is what is said without one.
+func TestCacheChangesNothing(t *testing.T) {
+	dir := t.TempDir()
+	if err := gen.Write(dir, gen.Options{Documents: 120}); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) error {
+		name = filepath.Join(dir, filepath.FromSlash(name))
+		return errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644))
+	}
+	at := func(name string) string { return filepath.Join(dir, filepath.FromSlash(name)) }
+	const profile, unit, pack = "profiles/00/p00000.yaml", "units/03/u00003.yaml", "packs/pack-00002/pack.yaml"
+	exception := "apiVersion: halos.dev/v1\nkind: Exception\nname: x\nunit: u00003\nfield: egress.deniedDomains\nentry: pastebin.com\nowner: a@acme.example\nreason: r\nticket: T-1\nexpires: 2026-12-05\n"
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	store := filepath.Join(t.TempDir(), "cache")
+	steps := []struct {
+		name string
+		unix bool
+		do   func() error
+	}{
+		{"nothing", false, func() error { return nil }},
+		{"a value", false, func() error {
+			data, err := os.ReadFile(at(profile))
+			return errors.Join(err, os.WriteFile(at(profile), bytes.Replace(data, []byte("transfer.sh"), []byte("transfer.tt"), 1), 0o644))
+		}},
+		{"an error", false, func() error { return write(unit, "kind: Unit\n") }},
+		{"a removed file", false, func() error { return os.Remove(at(unit)) }},
+		{"a renamed file", false, func() error { return os.Rename(at(profile), at("profiles/00/q.yaml")) }},
+		{"a file that is not read as policy", false, func() error { return write("README.md", "x") }},
+		{"a hidden file", false, func() error { return write(".hidden.yaml", "kind: Nonsense\n") }},
+		{"attributes", false, func() error { return write(".gitattributes", "packs/** -text\n") }},
+		{"settings of a harness", false, func() error {
+			return write(".claude/settings.json", `{"permissions": {"defaultMode": "bypassPermissions"}}`)
+		}},
+		{"servers of a project", false, func() error { return write(".mcp.json", `{"mcpServers": {"x": {}}}`) }},
+		{"an agent", false, func() error { return write(".opencode/agent/a.md", "---\npermission: allow\n---\n") }},
+		{"another agent", false, func() error { return write(".opencode/agents/b.md", "---\npermission: allow\n---\n") }},
+		{"windows line ends in a pack", false, func() error {
+			data, err := os.ReadFile(at(pack))
+			return errors.Join(err, os.WriteFile(at(pack), bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n")), 0o644))
+		}},
+		{"a pack without its file", false, func() error { return os.Remove(at(pack)) }},
+		{"a pack that is a link", true, func() error { return os.Symlink("pack-00001", at("packs/linked")) }},
+		{"a file that is a link", true, func() error { return os.Symlink("../gateway.yaml", at("rings/link.yaml")) }},
+		{"a pipe in the place of a file", true, func() error { return errors.Join(os.Remove(at("gateway.yaml")), mkfifo(at("gateway.yaml"))) }},
+		{"the file again", false, func() error {
+			return errors.Join(os.Remove(at("gateway.yaml")), write("gateway.yaml", "apiVersion: halos.dev/v1\nkind: Gateway\nname: main\nbaseURL: https://ai.acme.example\n"))
+		}},
+		{"a mode", true, func() error { return os.Chmod(at("gateway.yaml"), 0o600) }},
+		{"an OpenShell file", false, func() error { return write("openshell/base.yaml", "version: 1\n") }},
+		{"an exception", false, func() error { return write("exceptions/x.yaml", exception) }},
+		{"the last second before it expires", false, func() error { now = time.Date(2026, 12, 5, 23, 59, 59, 0, time.UTC); return nil }},
+		{"a second later", false, func() error { now = now.Add(time.Second); return nil }},
+		{"a release inside", false, func() error {
+			return errors.Join(write("rings/00/manifest.json", "{}"), write("rings/00/SHA256SUMS", ""), write("rings/00/coverage.json", "{}"))
+		}},
+		{"a directory named like a file", false, func() error { return os.Mkdir(at("dir.yaml"), 0o755) }},
+		{"no root", false, func() error { return os.Rename(at("halos.yaml"), at("halos.txt")) }},
+		{"the root again", false, func() error { return os.Rename(at("halos.txt"), at("halos.yaml")) }},
+	}
+	commands := [][]string{{"lint", dir}, {"validate", "--output", "json", dir}}
+	for _, step := range steps {
+		if step.unix && runtime.GOOS == "windows" {
+			continue
+		}
+		if err := step.do(); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		for _, args := range commands {
+			plain := lintOf(t, "off", now, args...)
+			// The first run may find what the step before left, the second what the first left.
+			for range 2 {
+				if got := lintOf(t, store, now, args...); got != plain {
+					t.Fatalf("%s: halo %s says with a cache\n%s\nand without\n%s", step.name, args[0], got, plain)
+				}
+			}
+		}
+	}
+}
+
+// The test above would pass with a cache that is never used.
+func TestCacheIsUsed(t *testing.T) {
+	dir := t.TempDir()
+	if err := gen.Write(dir, gen.Options{Documents: 120}); err != nil {
+		t.Fatal(err)
+	}
+	store := filepath.Join(t.TempDir(), "cache")
+	now := time.Unix(1.8e9, 0)
+	lintOf(t, store, now, "lint", dir)
+	fsys, err := source.Dir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, err := cache.Running()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &cache.Store{Dir: store, Program: running, Codes: codes()}
+	if s.Find(t.Context(), cache.Question{Dir: dir, Advise: true, Day: now}, fsys, 1) == nil {
+		t.Fatal("a second run finds nothing")
+	}
+	if err := os.Chmod(store, 0o777); err != nil || runtime.GOOS == "windows" {
+		return
+	}
+	if got := lintOf(t, store, now, "lint", dir); !strings.Contains(got, "note: the cache "+store+" is not used: others can write it\n") {
+		t.Errorf("in a directory that others can write, halo says\n%.300s", got)
+	}
+}
