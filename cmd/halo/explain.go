@@ -298,12 +298,12 @@ func (x *explanation) key(key string) error {
 	return err
 }
 
-// firstLine shortens a value of several lines.
+// firstLine makes a value safe for one line of a terminal: the first of several lines, without characters that would move the cursor.
 func firstLine(value string) string {
 	if i := strings.IndexByte(value, '\n'); i >= 0 {
-		return value[:i] + " …"
+		value = value[:i] + " …"
 	}
-	return value
+	return report.Printable(value)
 }
 
 func (x *explanation) source(pos diag.Pos) sourceJSON { return sourceOf(x.compiled, x.rep, pos) }

@@ -26,7 +26,7 @@ type ruleJSON struct {
 }
 
 func (r *ruleJSON) print(w *strings.Builder) {
-	entry := r.Entry
+	entry := firstLine(r.Entry)
 	if r.Host != "" {
 		entry += " (" + r.Host + ")"
 	}

@@ -212,7 +212,7 @@ func (x *explanation) part(p trace.Part) partJSON {
 }
 
 func (l lineJSON) print(w *strings.Builder, whole bool) {
-	fmt.Fprintf(w, "%4d  %s\n", l.Line, l.Text)
+	fmt.Fprintf(w, "%4d  %s\n", l.Line, report.Printable(l.Text))
 	if l.Closes > 0 {
 		fmt.Fprintf(w, "        <- closes line %d\n", l.Closes)
 		if whole {
@@ -221,7 +221,7 @@ func (l lineJSON) print(w *strings.Builder, whole bool) {
 	}
 	for _, p := range l.Parts {
 		if len(l.Parts) > 1 {
-			fmt.Fprintf(w, "        %s\n", strings.Join(p.Texts, ", "))
+			fmt.Fprintf(w, "        %s\n", report.Printable(strings.Join(p.Texts, ", ")))
 		}
 		switch {
 		case p.Constant:

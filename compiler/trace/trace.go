@@ -382,7 +382,7 @@ func (t *tracer) enough(id int, gone []bool) []int {
 	return kept
 }
 
-// cause names a field, or the entry of it that counts. text is what the line says: of the values of an entry, the one that says the same is named.
+// cause names a field, or the entry of it that counts. text is what the line says: of the values of an entry, the one that it says is named.
 func (t *tracer) cause(f, entry int, isEntry bool, text string) Cause {
 	x := &t.fields[f]
 	if x.entries == 0 || !isEntry {
@@ -397,20 +397,21 @@ func (t *tracer) cause(f, entry int, isEntry bool, text string) Cause {
 		}
 		return c
 	}
-	var own []effective.Value
-	for _, v := range x.values {
-		if v.Entry == entry {
-			own = append(own, v)
+	// Values are in the order of their entries.
+	from, _ := slices.BinarySearchFunc(x.values, entry, func(v effective.Value, entry int) int { return v.Entry - entry })
+	to := from + 1
+	for to < len(x.values) && x.values[to].Entry == entry {
+		to++
+	}
+	v := x.values[from]
+	if own := x.values[from:to]; len(own) > 1 {
+		v.Key = x.key + "[" + strconv.Itoa(entry) + "]"
+		said := 0
+		for _, o := range own {
+			if n := len(o.Value); n > said && strings.Contains(text, o.Value) {
+				v, said = o, n
+			}
 		}
 	}
-	c := Cause{Key: own[0].Key, Value: own[0].Value, Pos: []diag.Pos{own[0].Pos}, Field: x.key, Entry: entry}
-	if len(own) == 1 {
-		return c
-	}
-	if i := slices.IndexFunc(own, func(v effective.Value) bool { return v.Value == text }); i >= 0 {
-		c.Key, c.Value, c.Pos = own[i].Key, own[i].Value, []diag.Pos{own[i].Pos}
-	} else {
-		c.Key = x.key + "[" + strconv.Itoa(entry) + "]"
-	}
-	return c
+	return Cause{Key: v.Key, Value: v.Value, Pos: []diag.Pos{v.Pos}, Field: x.key, Entry: entry}
 }
