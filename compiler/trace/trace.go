@@ -359,27 +359,43 @@ func (t *tracer) allBut(kept []int) []bool {
 // enough returns a set of fields, of those that are not gone, that is enough for a fact and of which no field can be left out.
 func (t *tracer) enough(id int, gone []bool) []int {
 	without := slices.Clone(gone)
-	for again := true; again; {
-		again = false
-		for f := range slices.Backward(t.fields) {
-			if without[f] {
-				continue
-			}
-			without[f] = true
-			if t.said(without, half{})[id] {
-				again = true
-			} else {
-				without[f] = false
-			}
-		}
-	}
 	var kept []int
-	for f := range t.fields {
-		if !without[f] {
-			kept = append(kept, f)
+	for again := true; again; {
+		again = t.shrink(id, without, 0, len(t.fields))
+		kept = kept[:0]
+		for f := range t.fields {
+			if !without[f] {
+				kept = append(kept, f)
+			}
 		}
 	}
 	return kept
+}
+
+// shrink leaves out what it can of the fields in a range, all at once or else half by half, the last ones first, and reports whether it left out any.
+func (t *tracer) shrink(id int, without []bool, from, to int) bool {
+	left := make([]int, 0, to-from)
+	for f := from; f < to; f++ {
+		if !without[f] {
+			left = append(left, f)
+			without[f] = true
+		}
+	}
+	if len(left) == 0 {
+		return false
+	}
+	if t.said(without, half{})[id] {
+		return true
+	}
+	for _, f := range left {
+		without[f] = false
+	}
+	if to-from == 1 {
+		return false
+	}
+	middle := (from + to) / 2
+	last := t.shrink(id, without, middle, to)
+	return t.shrink(id, without, from, middle) || last
 }
 
 // cause names a field, or the entry of it that counts. text is what the line says: of the values of an entry, the one that it says is named.
