@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"halos.dev/halo/artifacts"
+	"halos.dev/halo/artifacts/adopt"
 	"halos.dev/halo/artifacts/device"
 	"halos.dev/halo/artifacts/mdm"
 	"halos.dev/halo/artifacts/oci"
@@ -213,7 +214,7 @@ func (p *program) keygenCommand() *cli.Command {
 
 // codes joins the codes of every package, in order of their ids.
 func codes() []*diag.Code {
-	out := slices.Concat(compiler.Codes(), lint.Codes(), artifacts.Codes(), oci.Codes(), sign.Codes(), device.Codes(), mdm.Codes(), page.Codes())
+	out := slices.Concat(compiler.Codes(), lint.Codes(), artifacts.Codes(), oci.Codes(), sign.Codes(), device.Codes(), mdm.Codes(), page.Codes(), adopt.Codes())
 	slices.SortFunc(out, func(a, b *diag.Code) int {
 		if a.ID < b.ID {
 			return -1

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"halos.dev/halo/compiler/effective"
+	"halos.dev/halo/compiler/harness/draft"
 )
 
 // Grade says how far a harness holds a concept.
@@ -140,6 +141,8 @@ type Harness struct {
 	Dirs map[string][]string
 	// Overrides are the keys that a profile's overrides may set; a dotted entry allows its subtree.
 	Overrides []string
+	// Import fills a draft from the files in it. It is nil for a harness whose files cannot be imported. An error says that the program itself refuses a file.
+	Import func(*draft.Draft) error
 }
 
 // Capability returns the row that applies to a concept, or a row of grade none.

@@ -16,6 +16,7 @@ var room = harness.Harness{
 	Oldest:       harness.Version{Major: 2, Minor: 0, Patch: 30},
 	Render:       render,
 	Check:        check,
+	Import:       importFiles,
 	Capabilities: table[:],
 	Dirs: map[string][]string{
 		"darwin":  {dirDarwin},

@@ -16,6 +16,7 @@ var room = harness.Harness{
 	Oldest:       harness.Version{Minor: 77},
 	Render:       render,
 	Check:        check,
+	Import:       importFiles,
 	Capabilities: table[:],
 	Dirs: map[string][]string{
 		"darwin":  {dirUnix},

@@ -16,7 +16,7 @@ var (
 )
 
 var room = harness.Harness{
-	ID: policy.CopilotCLI, Known: known, Oldest: oldest, Render: render, Check: check, Capabilities: capabilities,
+	ID: policy.CopilotCLI, Known: known, Oldest: oldest, Render: render, Check: check, Import: importFiles, Capabilities: capabilities,
 	Dirs: map[string][]string{
 		"linux":   {"/etc/github-copilot"},
 		"darwin":  {"/Library/Application Support/GitHubCopilot", "/etc/github-copilot/policy.d"},

@@ -16,7 +16,7 @@ var (
 )
 
 var room = harness.Harness{
-	ID: policy.GeminiCLI, Known: known, Oldest: oldest, Render: render, Check: check, Capabilities: capabilities,
+	ID: policy.GeminiCLI, Known: known, Oldest: oldest, Render: render, Check: check, Import: importFiles, Capabilities: capabilities,
 	Dirs: map[string][]string{
 		"linux":   {"/etc/gemini-cli"},
 		"darwin":  {"/Library/Application Support/GeminiCli"},

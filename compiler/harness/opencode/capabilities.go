@@ -16,7 +16,7 @@ var (
 )
 
 var room = harness.Harness{
-	ID: policy.OpenCode, Known: known, Oldest: oldest, Render: render, Check: check, Capabilities: capabilities,
+	ID: policy.OpenCode, Known: known, Oldest: oldest, Render: render, Check: check, Import: importFiles, Capabilities: capabilities,
 	Dirs: map[string][]string{
 		"linux":   {"/etc/opencode"},
 		"darwin":  {"/Library/Application Support/opencode"},
