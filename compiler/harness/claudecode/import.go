@@ -111,32 +111,13 @@ func importFiles(d *draft.Draft) error {
 		if n == nil {
 			continue
 		}
-		if !fits(key, parsed(n), nil) {
+		if !fits(key, n.Document(), nil) {
 			a.Drop("the value is not one that this setting takes", n)
 			continue
 		}
 		a.Override(key, n)
 	}
 	return nil
-}
-
-// parsed turns a node into the form that the strict reader looks at.
-func parsed(n *draft.Node) any {
-	switch n.Kind {
-	case draft.Object:
-		o := object{}
-		for _, k := range n.Members() {
-			o = append(o, member{k.Key, parsed(k)})
-		}
-		return o
-	case draft.List:
-		l := []any{}
-		for _, k := range n.Kids {
-			l = append(l, parsed(k))
-		}
-		return l
-	}
-	return n.Value
 }
 
 func (a *adopter) text(f draft.File) {

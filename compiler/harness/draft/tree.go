@@ -387,6 +387,25 @@ func lay(under, over *Node, replace func(string) bool) *Node {
 	return over
 }
 
+// Document returns a value as package jsondoc has parsed documents.
+func (n *Node) Document() any {
+	switch n.Kind {
+	case Object:
+		o := jsondoc.Object{}
+		for _, k := range n.Members() {
+			o.Add(k.Key, k.Document())
+		}
+		return o
+	case List:
+		l := make([]any, len(n.Kids))
+		for i, k := range n.Kids {
+			l[i] = k.Document()
+		}
+		return l
+	}
+	return n.Value
+}
+
 // Compact returns a value as JSON on one line.
 func (n *Node) Compact() string {
 	var b strings.Builder

@@ -1,7 +1,6 @@
 package gemini
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -600,7 +599,7 @@ func (a *adopter) overrides() {
 		if n == nil || a.Said(n) || n.Kind == draft.Object && len(n.Members()) == 0 {
 			return
 		}
-		var v any = tree(n)
+		v := n.Document()
 		for _, key := range slices.Backward(path) {
 			v = jsondoc.Object{{Key: key, Value: v}}
 		}
@@ -620,26 +619,4 @@ func (a *adopter) overrides() {
 			take([]string{"ui", m.Key})
 		}
 	}
-}
-
-// tree turns a node into the form of parsed documents.
-func tree(n *draft.Node) any {
-	switch n.Kind {
-	case draft.Object:
-		o := jsondoc.Object{}
-		for _, k := range n.Members() {
-			o.Add(k.Key, tree(k))
-		}
-		return o
-	case draft.List:
-		l := []any{}
-		for _, k := range n.Kids {
-			l = append(l, tree(k))
-		}
-		return l
-	}
-	if num, ok := n.Value.(json.Number); ok {
-		return num
-	}
-	return n.Value
 }
