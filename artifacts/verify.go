@@ -137,8 +137,8 @@ func (m *Manifest) ReadFile(fsys fs.FS, path string) ([]byte, error) {
 	return data, nil
 }
 
-// Write writes the release, which was verified by keys, to the directory out as Release.Write does. Every file is checked again on the way, and the
-// manifest and its signatures are the bytes that were verified.
+// Write writes the release to the directory out as Release.Write does. Every file is checked again on the way, and the manifest and its signatures are the
+// bytes that were verified.
 func (v *Verified) Write(ctx context.Context, out string) error {
 	files := make([]content, 0, len(v.Manifest.Files)+len(v.signatures)+1)
 	for _, f := range v.Manifest.Files {
@@ -363,6 +363,9 @@ func (v *Verified) checkIdentity(manifest []byte, k *Keyless) error {
 			return refuse(CodeSignature, name, "%v", err)
 		}
 		v.Identities = append(v.Identities, *s)
+		if IsBundleName(name) {
+			v.signatures = append(v.signatures, content{path: name, data: k.Bundles[name]})
+		}
 	}
 	return nil
 }

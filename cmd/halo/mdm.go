@@ -32,7 +32,7 @@ func (p *program) mdmCommand() *cli.Command {
 				"place, owner, mode, digest, detection and removal of each document. Without --ring each target has its own directory; without --os, where a format\n" +
 				"serves several systems, each system has. The same release gives the same bytes.",
 			Flags: append(trustFlags(),
-				&cli.StringFlag{Name: "release", Usage: "the release `DIR`"},
+				&cli.StringFlag{Name: "release", Usage: "the `RELEASE` (directory or archive) to export from"},
 				&cli.StringFlag{Name: "for", Usage: "the `FORMAT`: " + strings.Join(names, ", ")},
 				&cli.StringFlag{Name: "ring", Usage: "the `RING`; without it every target of the release"},
 				&cli.StringSliceFlag{Name: "unit", Usage: "a `UNIT` of the device, with --ring; may be repeated"},
@@ -73,7 +73,12 @@ func (p *program) mdmExport(c *cli.Context) error {
 	if len(c.StringSlice("unit")) > 0 && c.String("ring") == "" {
 		return errors.New("--unit needs --ring")
 	}
-	v, err := p.openRelease(c, artifacts.DirFS(c.String("release")), string(filepath.Separator))
+	fsys, err := artifacts.Open(c.String("release"))
+	if err != nil {
+		return rejected(err)
+	}
+	defer fsys.Close()
+	v, err := p.openRelease(c, fsys, string(filepath.Separator))
 	if err != nil {
 		return err
 	}

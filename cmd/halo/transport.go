@@ -17,6 +17,7 @@ import (
 	"halos.dev/halo/artifacts"
 	"halos.dev/halo/artifacts/oci"
 	"halos.dev/halo/artifacts/sign"
+	"halos.dev/halo/artifacts/sign/keyless"
 	"halos.dev/halo/lint/report"
 )
 
@@ -57,11 +58,12 @@ func (p *program) releasePullCommand() *cli.Command {
 	return &cli.Command{
 		Name: "pull", Usage: "get a release from an OCI registry, verified", ArgsUsage: "oci://HOST/REPOSITORY:TAG",
 		Description: "Verifies the release as halo release verify does before the first file of --out is written; it is written whole or not at all. An existing --out must be\n" +
-			"a halo release. Exit status 1 when the release does not verify.",
+			"a halo release. With --certificate-identity the signature is by a workflow or person that a certificate names. Exit status 1 when the release does not\n" +
+			"verify.",
 		Flags: slices.Concat([]cli.Flag{
 			&cli.StringFlag{Name: "out", Usage: "the release `DIR` to write"},
 			&cli.StringFlag{Name: "state", Usage: "a state `FILE` that makes pulling forward-only; updated on success"},
-		}, trustFlags(), transportFlags()),
+		}, trustFlags(), identityFlags(), transportFlags()),
 		Action: p.releasePull,
 	}
 }
@@ -167,7 +169,7 @@ func (p *program) releasePull(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := p.trustOf(c, string(filepath.Separator)); err != nil {
+	if err := p.trusts(c); err != nil {
 		return err
 	}
 	tmp, done, err := artifacts.Workspace(out)
@@ -197,7 +199,9 @@ func (p *program) releasePull(c *cli.Context) error {
 			Version   string   `json:"version"`
 			Sequence  int64    `json:"sequence"`
 			Files     int      `json:"files"`
-		}{out, rel.Reference.String(), v.Digest, v.Signers, v.Manifest.Org, v.Manifest.Version, v.Manifest.Sequence, len(v.Manifest.Files)})
+			// Identities are who signed without a key.
+			Identities []keyless.Signer `json:"identities,omitempty"`
+		}{out, rel.Reference.String(), v.Digest, append([]string{}, v.Signers...), v.Manifest.Org, v.Manifest.Version, v.Manifest.Sequence, len(v.Manifest.Files), v.Identities})
 	}
 	_, err = fmt.Fprintf(p.out, "%s\n%s: version %s, sequence %d, %d files, from %s\n", v.Digest, out, v.Manifest.Version, v.Manifest.Sequence, len(v.Manifest.Files), rel.Reference)
 	return err
@@ -205,11 +209,8 @@ func (p *program) releasePull(c *cli.Context) error {
 
 // verifyRelease verifies the release at path, a directory, an archive or an address in a registry, by the flags of the command.
 func (p *program) verifyRelease(c *cli.Context, path string) (*artifacts.Verified, error) {
-	// What has nothing to be trusted by is refused before anything is fetched.
-	if !c.IsSet("certificate-identity") {
-		if _, err := p.trustOf(c, string(filepath.Separator)); err != nil {
-			return nil, err
-		}
+	if err := p.trusts(c); err != nil {
+		return nil, err
 	}
 	fsys, err := p.releaseAt(c, path)
 	if err != nil {
@@ -265,7 +266,12 @@ func (p *program) registry(c *cli.Context) oci.Options {
 		}
 		return credentials.Credential(store)(ctx, host)
 	}
-	if trust, err := p.trustOf(c, string(filepath.Separator)); err == nil {
+	if k, err := p.byIdentity(c); k != nil && err == nil {
+		o.Prefer = func(bundle, manifest []byte) bool {
+			_, err := keyless.Verify(bundle, manifest, k.Root, k.Identity)
+			return err == nil
+		}
+	} else if trust, err := p.trustOf(c, string(filepath.Separator)); err == nil {
 		o.Prefer = func(bundle, manifest []byte) bool {
 			b, err := sign.ParseBundle(bundle)
 			if err != nil {

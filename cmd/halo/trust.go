@@ -27,21 +27,26 @@ func trustFlags() []cli.Flag {
 	}
 }
 
-// keylessFlags are trust in an identity instead of keys, spelled as in cosign.
+// keylessFlags are identityFlags with the signatures to look at.
 func keylessFlags() []cli.Flag {
+	return append(identityFlags(),
+		&cli.StringSliceFlag{Name: "bundle", Usage: "a Sigstore bundle `FILE` over the manifest, or an attestation about it; may be repeated (default: manifest.json.sigstore.json of the release)"})
+}
+
+// identityFlags are trust in an identity instead of keys, spelled as in cosign.
+func identityFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "certificate-identity", Usage: "the `IDENTITY` (workflow URI or address) that must have signed, instead of a key"},
 		&cli.StringFlag{Name: "certificate-oidc-issuer", Usage: "the `ISSUER` that knows the identity"},
 		&cli.StringFlag{Name: "trusted-root", Usage: "the trusted root `FILE` with the authorities and logs that count"},
-		&cli.StringSliceFlag{Name: "bundle", Usage: "a Sigstore bundle `FILE` over the manifest, or an attestation about it; may be repeated (default: manifest.json.sigstore.json of the release)"},
 	}
 }
 
-// keyless reads the flags of keylessFlags; nil when none is given.
-func (p *program) keyless(c *cli.Context, fsys fs.FS) (*artifacts.Keyless, error) {
+// byIdentity reads the flags of identityFlags; nil when none is given. It has no bundles yet.
+func (p *program) byIdentity(c *cli.Context) (*artifacts.Keyless, error) {
 	id := keyless.Identity{Name: c.String("certificate-identity"), Issuer: c.String("certificate-oidc-issuer")}
-	rootFile, bundles := c.String("trusted-root"), c.StringSlice("bundle")
-	if id == (keyless.Identity{}) && rootFile == "" && len(bundles) == 0 {
+	rootFile := c.String("trusted-root")
+	if id == (keyless.Identity{}) && rootFile == "" && len(c.StringSlice("bundle")) == 0 {
 		return nil, nil
 	}
 	if id.Name == "" || id.Issuer == "" || rootFile == "" {
@@ -58,19 +63,37 @@ func (p *program) keyless(c *cli.Context, fsys fs.FS) (*artifacts.Keyless, error
 	if k.Root, err = keyless.ParseRoot(data); err != nil {
 		return nil, fmt.Errorf("%s: %w", rootFile, err)
 	}
-	for _, file := range bundles {
+	return k, nil
+}
+
+// keyless reads the flags of keylessFlags, and the bundle of the release in fsys when they name none; nil when no flag is given.
+func (p *program) keyless(c *cli.Context, fsys fs.FS) (*artifacts.Keyless, error) {
+	k, err := p.byIdentity(c)
+	if k == nil || err != nil {
+		return nil, err
+	}
+	for _, file := range c.StringSlice("bundle") {
 		if k.Bundles[file], err = readCapped(file); err != nil {
 			return nil, err
 		}
 	}
-	if len(bundles) == 0 {
+	if len(k.Bundles) == 0 {
 		if k.Bundles[artifacts.BundleName], err = fs.ReadFile(fsys, artifacts.BundleName); errors.Is(err, fs.ErrNotExist) {
-			return nil, answerError{fmt.Errorf("%s: missing; name the signature with --bundle", artifacts.BundleName)}
+			return nil, answerError{fmt.Errorf("%s: missing: the release brings no signature", artifacts.BundleName)}
 		} else if err != nil {
 			return nil, err
 		}
 	}
 	return k, nil
+}
+
+// trusts refuses flags that say nothing about whom to trust, before anything is fetched.
+func (p *program) trusts(c *cli.Context) error {
+	k, err := p.byIdentity(c)
+	if k == nil && err == nil {
+		_, err = p.trustOf(c, string(filepath.Separator))
+	}
+	return err
 }
 
 // readCapped reads a bundle or a trusted root, which a pipe is not.

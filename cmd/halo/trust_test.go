@@ -2,11 +2,16 @@ package main
 
 import (
 	"bytes"
+	"io"
+	"log"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-containerregistry/pkg/registry"
 
 	"halos.dev/halo/artifacts/sign/keyless/keylesstest"
 )
@@ -73,6 +78,55 @@ func TestKeyless(t *testing.T) {
 			code, out := halo(append([]string{"release", "verify", "r"}, tt.args...)...)
 			if code != tt.code || !strings.Contains(out, tt.want) {
 				t.Errorf("exit status %d, want %d\n%swant %q", code, tt.code, out, tt.want)
+			}
+		})
+	}
+	// Out of a registry, where a bundle of somebody else lies beside it.
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithReferrersSupport(true)))
+	defer server.Close()
+	at := "oci://" + strings.TrimPrefix(server.URL, "http://") + "/acme/policy:v1"
+	mine, err := os.ReadFile(bundle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(bundle, w.Sign(manifest, keylesstest.Signing{Identity: "me@acme.example", Issuer: issuer}))
+	for _, signed := range [][]byte{nil, mine} {
+		if signed != nil {
+			write(bundle, signed)
+		}
+		if code, out := halo("release", "push", "r", at); code != 0 {
+			t.Fatalf("push: %d\n%s", code, out)
+		}
+	}
+	for _, tt := range []struct {
+		name string
+		args []string
+		code int
+		want string
+	}{
+		{"pull", append(identity, "--trusted-root", "root.json", "--output", "json"), 0, `"identity": "` + workflow + `"`},
+		{"pull by another identity", []string{"--certificate-identity", "you@acme.example", "--certificate-oidc-issuer", issuer, "--trusted-root", "root.json"}, 1, `not by "you@acme.example"`},
+		{"pull with another root", append(identity, "--trusted-root", "other.json"), 1, "manifest.json.sigstore.json: "},
+		{"pull with no root", identity, 2, "needs all of"},
+		{"pull with a key too", append(identity, "--trusted-root", "root.json", "--key", "k.pub"), 2, "excludes --key"},
+		{"pull with a bundle", append(identity, "--trusted-root", "root.json", "--bundle", bundle), 2, "bundle"},
+		{"pull with nothing", nil, 2, "--key PUB or --trust FILE"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "p")
+			code, text := halo(append([]string{"release", "pull", at, "--out", out}, tt.args...)...)
+			if code != tt.code || !strings.Contains(text, tt.want) {
+				t.Errorf("exit status %d, want %d\n%swant %q", code, tt.code, text, tt.want)
+			}
+			if _, err := os.Stat(out); (err == nil) != (tt.code == 0) {
+				t.Errorf("exit status %d, and %v", code, err)
+			}
+			if tt.code != 0 {
+				return
+			}
+			// What was pulled verifies by itself.
+			if code, text := halo(append([]string{"release", "verify", out, "--trusted-root", "root.json"}, identity...)...); code != 0 {
+				t.Errorf("verify: %d\n%s", code, text)
 			}
 		})
 	}

@@ -167,8 +167,9 @@ func (p Plan) judge(steps []step, res Result) Finding {
 			s.try.Outcome = Unknown
 			if slices.Contains(res.Hits, p.Denied) {
 				s.try.Outcome = Leaked
-			} else if shows {
-				// The command did make its request.
+			} else if shows || answered && strings.Contains(res.Results[i], p.Denied) {
+				// The command did make its request: it says so, or the CLI names the host, which only the request did (Codex 0.171.0 gives nothing of
+				// the output of a command that it blocked).
 				s.try.Outcome = Held
 			} else if answered && failed == "" {
 				failed = "a command was not seen to make its request, for which it needs curl: " + quoted(res.Results[i])

@@ -40,6 +40,8 @@ func (a answers) do(p Plan, steps []step) Result {
 		has := func(k string) bool { return strings.Contains(" "+a.shows+" ", " "+k+" ") }
 		text := "refused"
 		switch {
+		case kind == "closed" && has("blocked"):
+			text = "blocked " + p.Denied
 		case s.way == Request && !has("no-curl"):
 			text = "x " + s.secret
 		case s.way != Request && has(kind):
@@ -74,6 +76,7 @@ func TestJudge(t *testing.T) {
 		{name: "no file tool", a: answers{shows: "control open"}, want: "held unknown held unknown held", reason: `its read tool did not show a file that nothing protects: "refused"`},
 		{name: "no control and a leak", a: answers{shows: "canary open"}, want: "leaked unknown leaked unknown held", reason: "its shell tool"},
 		{name: "no curl", a: answers{shows: "control read-control no-curl"}, want: "held held held held unknown", reason: `a command was not seen to make its request, for which it needs curl: "refused"`},
+		{name: "names the host that it blocked", a: answers{shows: "control read-control open blocked no-curl"}, want: "held held held held held", proven: true},
 		{name: "a host without curl", a: answers{shows: "control read-control no-curl closed"}, want: "held held held held leaked"},
 		{name: "crashes", a: answers{until: -1, then: Result{Exit: 3, Output: "a\n cannot\x1b start \n\n"}}, want: "unknown unknown unknown unknown unknown",
 			reason: `it ended with status 3 before it answered a tool call: "cannot\x1b start"`},
