@@ -98,5 +98,28 @@ func print(n *node) ([]byte, error) {
 		return nil, err
 	}
 	b.WriteByte('\n')
-	return b.Bytes(), nil
+	return short(b.Bytes()), nil
+}
+
+// short puts lists of plain values on one line, as people write them: half of the lines are in such lists.
+func short(text []byte) []byte {
+	lines := bytes.Split(text, []byte("\n"))
+	var out [][]byte
+	for i := 0; i < len(lines); i++ {
+		line := lines[i]
+		if bytes.HasSuffix(line, []byte("[")) {
+			joined := line
+			end := i + 1
+			for ; end < len(lines) && !bytes.ContainsAny(bytes.TrimRight(lines[end], ","), "[{]"); end++ {
+				joined = append(append(bytes.Clone(joined), bytes.TrimSpace(lines[end])...), ' ')
+			}
+			if rest := bytes.TrimSpace(lines[end]); len(joined) < 160 && end > i+1 && rest[0] == ']' {
+				out = append(out, append(bytes.TrimSuffix(joined, []byte(" ")), rest...))
+				i = end
+				continue
+			}
+		}
+		out = append(out, line)
+	}
+	return bytes.Join(out, []byte("\n"))
 }
