@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -10,6 +11,7 @@ import (
 	"halos.dev/halo/compiler/diag"
 	"halos.dev/halo/lint/cache"
 	"halos.dev/halo/lint/report"
+	"halos.dev/halo/lint/watch"
 )
 
 func (p *program) lintCommand() *cli.Command {
@@ -19,6 +21,7 @@ func (p *program) lintCommand() *cli.Command {
 			"github or junit the findings are the output. Exit status 1 when there are errors (or warnings, with --fail-on warning).",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "fail-on", Value: "error", Usage: "the least `SEVERITY` that fails: error or warning"},
+			&cli.BoolFlag{Name: "watch", Usage: "check again at every change, until interrupted; the exit status is that of the last check"},
 			noCacheFlag(),
 		},
 		Action: func(c *cli.Context) error {
@@ -54,22 +57,87 @@ func (p *program) check(c *cli.Context, strict bool) error {
 	if err != nil {
 		return err
 	}
+	if c.Bool("watch") {
+		return p.watch(c, r.dir, f, strict)
+	}
 	rep, answered, err := p.findings(c, r)
 	if err != nil {
 		return err
 	}
+	return p.judge(c, rep, answered, f, strict)
+}
+
+// judge prints a report and answers with the status that it means.
+func (p *program) judge(c *cli.Context, rep *report.Report, answered bool, f string, strict bool) error {
 	rep.Strict = strict
 	if err := p.print(c, rep, f); err != nil {
 		return err
 	}
-	errors, warnings := rep.Counts()
+	wrong, warnings := rep.Counts()
 	switch {
 	case !answered:
 		return none
-	case errors > 0 || strict && warnings > 0:
+	case wrong > 0 || strict && warnings > 0:
 		return no
 	}
 	return nil
+}
+
+// watch checks a repo again and again; a change of files that no check looked at is none.
+func (p *program) watch(c *cli.Context, dir, f string, strict bool) error {
+	if f != "text" {
+		return fmt.Errorf("--watch prints text, not --output %s", f)
+	}
+	var last error
+	var trace []byte
+	err := watch.Run(c.Context, dir, func() {
+		r, err := p.open(c, dir)
+		if err == nil {
+			if trace != nil && cache.Unchanged(c.Context, r.fs, trace, 0) {
+				return
+			}
+			rec := cache.NewRecorder(r.fs)
+			var rep *report.Report
+			var answered bool
+			if rep, answered, err = p.record(c, r, rec); err == nil {
+				trace = nil
+				if t, whole := rec.Trace(); whole {
+					trace = t
+				}
+				err = p.judge(c, rep, answered, f, strict)
+			}
+		}
+		if c.Context.Err() != nil {
+			return
+		}
+		if _, said := errors.AsType[status](err); err != nil && !said {
+			trace = nil
+			fmt.Fprintf(p.err, "halo: %s\n", err)
+			err = none
+		}
+		last = err
+		if !c.Bool("quiet") {
+			fmt.Fprintf(p.err, "watching %s\n", dir)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", dir, err)
+	}
+	return last
+}
+
+// record compiles a repo through a recorder.
+func (p *program) record(c *cli.Context, r *repo, rec *cache.Recorder) (rep *report.Report, answered bool, err error) {
+	now, _, err := p.instant(c)
+	if err != nil {
+		return nil, false, err
+	}
+	_, rep, diags, err := p.compileAsOf(c, &repo{r.dir, rec}, compiler.Input{}, cache.Instant(now))
+	if err != nil {
+		return nil, false, err
+	}
+	rep.FS = r.fs
+	return rep, !diags.NoAnswer(), nil
 }
 
 func noCacheFlag() cli.Flag {
@@ -98,13 +166,9 @@ func (p *program) findings(c *cli.Context, r *repo) (rep *report.Report, answere
 		return rep, true, nil
 	}
 	rec := cache.NewRecorder(r.fs)
-	_, rep, diags, err := p.compileAsOf(c, &repo{r.dir, rec}, compiler.Input{}, now)
-	if err != nil {
-		return nil, false, err
-	}
-	rep.FS = r.fs
-	if diags.NoAnswer() {
-		return rep, false, nil
+	rep, answered, err = p.record(c, r, rec)
+	if err != nil || !answered {
+		return rep, false, err
 	}
 	if err := store.Save(q, rec, rep); err != nil && p.getenv("HALO_CACHE") != "" {
 		p.uncached(c, store, err)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -109,7 +110,9 @@ func (p *program) compileAsOf(c *cli.Context, r *repo, in compiler.Input, now ti
 	if p.advise {
 		in.Inspect = texts.Inspect
 	}
+	stop := p.progress(c, r, &in)
 	compiled := compiler.Compile(c.Context, in, &diags)
+	stop()
 	if err := c.Context.Err(); err != nil {
 		return nil, nil, nil, errors.New("interrupted")
 	}
@@ -129,6 +132,27 @@ func (p *program) compileAsOf(c *cli.Context, r *repo, in compiler.Input, now ti
 		}
 	}
 	return compiled, rep, &diags, nil
+}
+
+// progress shows what a compilation is at, for people at a terminal, until the function that it returns is called.
+func (p *program) progress(c *cli.Context, r *repo, in *compiler.Input) (stop func()) {
+	if in.Question != nil || c.Bool("quiet") || c.String("output") != "text" || !p.terminal(p.err) {
+		return func() {}
+	}
+	var files atomic.Int64
+	inspect := in.Inspect
+	in.Inspect = func(file int, data []byte) {
+		files.Add(1)
+		if inspect != nil {
+			inspect(file, data)
+		}
+	}
+	ticker := time.NewTicker(report.Ticks)
+	erase := report.Progress(p.err, ticker.C, func() string { return fmt.Sprintf("checking %s: %d files read", r.dir, files.Load()) })
+	return func() {
+		ticker.Stop()
+		erase()
+	}
 }
 
 // prefix is what to put before file names of a repo so that they can be opened from here: the shorter of its path as given and from the working directory.
@@ -169,11 +193,16 @@ func (p *program) style(c *cli.Context, w any) report.Style {
 	case "never":
 		return report.Style{}
 	}
-	f, ok := w.(*os.File)
-	if !ok || p.getenv("NO_COLOR") != "" || p.getenv("TERM") == "dumb" || !term.IsTerminal(int(f.Fd())) {
+	if p.getenv("NO_COLOR") != "" || !p.terminal(w) {
 		return report.Style{}
 	}
 	return report.Color
+}
+
+// terminal reports whether w is a terminal that understands more than text.
+func (p *program) terminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && p.getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
 }
 
 // form checks --output against what a command prints.
