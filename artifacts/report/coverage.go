@@ -110,18 +110,27 @@ func (r *reporter) overview(m *matrix) {
 	t.end()
 }
 
-// cell writes one grade, or one line for each group of systems with the same.
+// cell writes what a harness holds of a concept.
 func (r *reporter) cell(row *coverage.Row, concept string) {
+	var cells []coverage.Cell
+	for _, c := range row.Cells {
+		if c.Concept == concept {
+			cells = append(cells, c)
+		}
+	}
+	r.gradesOf(cells)
+}
+
+// gradesOf writes the one grade of cells, or a line for each group of systems with the same.
+func (r *reporter) gradesOf(cells []coverage.Cell) {
 	var words []string
 	oss := map[string][]string{}
-	for i := range row.Cells {
-		if c := &row.Cells[i]; c.Concept == concept {
-			w := c.Word()
-			if oss[w] == nil {
-				words = append(words, w)
-			}
-			oss[w] = append(oss[w], c.OS)
+	for i := range cells {
+		w := cells[i].Word()
+		if oss[w] == nil {
+			words = append(words, w)
 		}
+		oss[w] = append(oss[w], cells[i].OS)
 	}
 	for _, w := range words {
 		r.put("<div>")
@@ -164,17 +173,19 @@ func (r *reporter) harness(row *coverage.Row) {
 		i += n
 		for len(rest) > 0 {
 			c := rest[0]
+			// Whether a grade was observed is told beside it.
 			same := func(x coverage.Cell) bool {
-				return x.Word() == c.Word() && x.How == c.How && x.Limit == c.Limit && slices.Equal(x.Bypass, c.Bypass)
+				return x.Grade == c.Grade && x.How == c.How && x.Limit == c.Limit && slices.Equal(x.Bypass, c.Bypass)
 			}
+			var cells []coverage.Cell
 			var oss []string
 			for _, x := range rest {
 				if same(x) {
-					oss = append(oss, x.OS)
+					cells, oss = append(cells, x), append(oss, x.OS)
 				}
 			}
 			rest = slices.DeleteFunc(rest, same)
-			t.row(c.Concept, func() { r.systems(oss) }, func() { r.grade(c.Word()) }, c.How, c.Limit, func() {
+			t.row(c.Concept, func() { r.systems(oss) }, func() { r.gradesOf(cells) }, c.How, c.Limit, func() {
 				for i, b := range c.Bypass {
 					if i > 0 {
 						r.put(", ")

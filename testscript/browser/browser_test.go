@@ -134,7 +134,7 @@ func TestReport(t *testing.T) {
 			for _, s := range []struct {
 				px     int
 				scheme string
-			}{{1440, "light"}, {1440, "dark"}, {375, "dark"}} {
+			}{{1440, "light"}, {375, "dark"}} {
 				p.width(s.px)
 				p.media("", s.scheme)
 				p.fits(s.px)
@@ -156,19 +156,19 @@ func TestReport(t *testing.T) {
 			p.printed(name)
 			p.quiet()
 		})
-		t.Run(name+" without a script", func(t *testing.T) {
-			p := c.page(t, l.url(name+".html"), func(p *tab) {
-				p.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
-			})
-			p.printed(name)
-			var form bool
-			p.eval(`document.querySelector("form.search").checkVisibility()`, &form)
-			if form {
-				t.Error("a search that cannot work is shown")
-			}
-			p.quiet()
-		})
 	}
+	t.Run("without a script", func(t *testing.T) {
+		p := c.page(t, l.url("sandbox.html"), func(p *tab) {
+			p.do("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
+		})
+		p.printed("sandbox")
+		var form bool
+		p.eval(`document.querySelector("form.search").checkVisibility()`, &form)
+		if form {
+			t.Error("a search that cannot work is shown")
+		}
+		p.quiet()
+	})
 	t.Run("search", func(t *testing.T) { testSearch(t, l, c) })
 }
 
@@ -230,8 +230,9 @@ func (p *tab) printed(name string) {
 			p.t.Errorf("the printed page has no section %q", s)
 		}
 	}
-	if folded := "/etc/claude-code/managed-settings.json"; name != "hostile" && !strings.Contains(strings.Join(strings.Fields(text), ""), folded) {
-		p.t.Errorf("the printed page lacks %s, which is folded on a screen", folded)
+	// What is folded on a screen is not on paper.
+	if name != "hostile" && !strings.Contains(text, "root:wheel") {
+		p.t.Error("the printed page lacks the owners of files, which are folded on a screen")
 	}
 	if strings.Contains(text, "Who may reach a host?") {
 		p.t.Error("the search is printed")
