@@ -101,7 +101,7 @@ func TestRules(t *testing.T) {
 
 // TestExamples holds that the examples get no finding that they do not acknowledge.
 func TestExamples(t *testing.T) {
-	for _, dir := range []string{"minimal", "acme"} {
+	for _, dir := range []string{"minimal", "acme", "simple"} {
 		if got := findings(t, os.DirFS(filepath.Join("..", "examples", dir)), true); len(got) > 0 {
 			t.Errorf("examples/%s: %s", dir, strings.Join(got, "\n"))
 		}

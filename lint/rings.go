@@ -17,7 +17,11 @@ var emptyRing = Rule{
 		for _, r := range p.Repo.Rings {
 			m := &r.Membership
 			if !m.Default.V && !m.OptIn.V && m.Percent.V == 0 && len(m.Users.Items)+len(m.Groups.Items) == 0 {
-				p.Report(r.Name.Pos, "membership", "ring %s has no users, groups or percentage and is not the default", r.Name.V)
+				d := p.about(r.Name.Pos, "membership", "ring %s has no users, groups or percentage and is not the default", r.Name.V)
+				if p.Repo.Files.Name(r.Name.Pos) == policy.RootFile {
+					d.Hint = "write team: and the groups or users of the first ring"
+				}
+				p.diags.Add(d)
 			}
 		}
 		for _, u := range p.Repo.Units {

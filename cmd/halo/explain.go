@@ -25,7 +25,7 @@ func (p *program) explainCommand() *cli.Command {
 			"begins with / or ~/: the decision of the policy, and all rules that match, the one that decides first. --key, --host and --path say which is meant.\n" +
 			"With --harness and --os, what that harness holds follows; with --line, --file or --rendered, lines of its files are walked back to what produced them.\n" +
 			"--commits adds the commit that last changed each line. Exit status 0 when there is an answer, whatever it is, and 2 when there is none.",
-		Flags: slices.Concat(targetFlags(), []cli.Flag{osFlag(),
+		Flags: slices.Concat(targetFlags(), []cli.Flag{osFlag(), expandFlag(),
 			&cli.StringFlag{Name: "harness", Usage: "also say what `HARNESS` holds of it"},
 			&cli.StringFlag{Name: "key", Usage: "explain the key or section `KEY`"},
 			&cli.StringFlag{Name: "host", Usage: "explain the decision about the `HOST` or URL"},
@@ -172,6 +172,9 @@ func (p *program) explain(c *cli.Context) error {
 	f, err := form(c, "text", "json")
 	if err != nil {
 		return err
+	}
+	if c.Bool("expand") {
+		return p.expand(c, f)
 	}
 	subject, err := subjectOf(c)
 	if err != nil {

@@ -167,6 +167,6 @@ func (p *program) commands() []*cli.Command {
 		p.packCommand(), p.policyCommand(), p.openshellCommand(),
 		p.releaseCommand(), p.mdmCommand(), p.keygenCommand(), p.schemaCommand(), p.explainCodeCommand(), p.versionCommand(), p.completionCommand(),
 		p.installCommand(), p.doctorCommand(), p.agentCommand(),
-		p.diffCommand(), p.reportCommand(), p.importCommand(),
+		p.diffCommand(), p.reportCommand(), p.importCommand(), p.ejectCommand(),
 	}
 }

@@ -664,6 +664,8 @@ type Repo struct {
 	Others []*RepoFile
 	// Documents has every document in file order, to find the one a place lies in.
 	Documents []*Header
+	// Made are the documents that simple mode made or lies below: the Gateway, the Profile, the Rings by their order.
+	Made []*Header
 }
 
 // Profile returns the profile of that name, or nil.

@@ -208,6 +208,11 @@ func wordsOf[T any](rows []T, word func(T) string) []string {
 	return out
 }
 
+// SimpleKeys are the root keys of simple mode.
+func SimpleKeys() []string {
+	return wordsOf(simpleFields, func(f source.Field[Simple]) string { return f.Name })
+}
+
 // rootFields are the simple fields as keys of the root document.
 func rootFields() []source.Field[Halos] {
 	out := make([]source.Field[Halos], len(simpleFields))
@@ -241,8 +246,10 @@ func (r *Repo) expand(diags *diag.List) {
 	if own == nil {
 		r.Profiles = append(r.Profiles, profile)
 		slices.SortFunc(r.Profiles, func(a, b *Profile) int { return strings.Compare(a.Name.V, b.Name.V) })
+		r.Made = append(r.Made, &profile.Header)
 	} else {
 		own.Base = profile
+		r.Made = append(r.Made, &own.Header)
 	}
 	e.rings()
 	for _, g := range r.Rings {
@@ -318,8 +325,10 @@ func (e *expansion) gateway() {
 	g.Bad = e.r.Root.Bad
 	if own == nil {
 		e.r.Gateway = g
+		e.r.Made = append(e.r.Made, &g.Header)
 		return
 	}
+	e.r.Made = append(e.r.Made, &own.Header)
 	own.Bad = own.Bad || g.Bad
 	if !own.BaseURL.IsSet() {
 		own.BaseURL, own.Host = g.BaseURL, g.Host
@@ -582,8 +591,10 @@ func (e *expansion) rings() {
 		own := e.r.Ring(st.name)
 		if own == nil {
 			made = append(made, g)
+			e.r.Made = append(e.r.Made, &g.Header)
 			continue
 		}
+		e.r.Made = append(e.r.Made, &own.Header)
 		own.Bad = own.Bad || g.Bad
 		fill(&own.Order, g.Order)
 		fill(&own.Profile, g.Profile)
