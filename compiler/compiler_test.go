@@ -390,6 +390,9 @@ func TestCancelled(t *testing.T) {
 	Compile(ctx, Input{FS: acme(t), Now: now}, &diags)
 }
 
+// simpleMark parts the root keys of simple mode from the documents over them in the inputs of FuzzCompile.
+const simpleMark = "\n# over it:\n"
+
 // FuzzCompile compiles any documents beside the scaffold, and holds what comes of them to the laws.
 func FuzzCompile(f *testing.F) {
 	for _, name := range []string{"profiles/base.yaml", "units/payments.yaml", "units/contractors.yaml", "rings/rings.yaml", "presets/acme-internal.yaml"} {
@@ -402,11 +405,24 @@ func FuzzCompile(f *testing.F) {
 	f.Add("egress: {allowedDomains: [ai.acme.example, '*.x.example'], deniedDomains: ['*.zip']}\nsandbox: {mode: read-only, protectedPaths: ['~/.ssh', '{a,{b,c}}', '[]x]']}\n")
 	f.Add("mcp: {managedOnly: true, servers: [{name: a, command: [b, c d]}]}\nhooks: {managedOnly: true, items: [{event: Stop, command: \"a'b\\\"c\"}]}\nenv: {A: 'b'}\ninstructions: |\n  x\n")
 	f.Add("---\n{apiVersion: halos.dev/v1, kind: Unit, name: u, overlay: {egress: {default: deny}}}\n---\n{apiVersion: halos.dev/v1, kind: Unit, name: v, parent: u, overlay: {egress: {allowedDomains: [ai.acme.example]}}}\n")
+	for _, safety := range []string{"standard", "strict", "relaxed"} {
+		f.Add("tools: {claude-code: 2.1.332, codex: {version: 0.171.0, model: code}, copilot-cli: 1.0.102}\ngateway: https://ai.acme.example\nprovider: {name: bedrock, region: eu-west-1}\n" +
+			"models: {default: a, code: [openai/b, openai/c]}\nteam: [a, b@c]\nrollout: fast\nsafety: " + safety + "\negress: {allow: ['*.x.example'], deny: ['*.zip']}\n" + simpleMark +
+			"apiVersion: halos.dev/v1\nkind: Profile\nname: default\nsandbox: {mode: read-only, protectedPaths: [~/x]}\n---\napiVersion: halos.dev/v1\nkind: Ring\nname: ring1-ga\nmembership: {groups: [all]}\n")
+	}
 	hosts := []host.Name{"ai.acme.example", "github.com", "x.githubusercontent.com", "a.x.example", "x.zip", "pypi.org", "unlisted.test", "10.1.2.3"}
 	f.Fuzz(func(t *testing.T, more string) {
 		lim := source.DefaultLimits
 		lim.Items = 3000
-		c, ds := compile(t, Input{Keep: true, Workers: 1, Limits: lim}, more)
+		in := Input{Keep: true, Workers: 1, Limits: lim}
+		c, ds := (*Compiled)(nil), []diag.Diagnostic(nil)
+		if root, docs, simple := strings.Cut(more, simpleMark); simple {
+			var diags diag.List
+			in.FS, in.Now = fstest.MapFS{"halos.yaml": {Data: []byte("org: acme\n" + root)}, "x.yaml": {Data: []byte(docs)}}, now
+			c, ds = Compile(t.Context(), in, &diags), diags.Sorted()
+		} else {
+			c, ds = compile(t, in, more)
+		}
 		for _, d := range ds {
 			if d.Code == codeRecheck {
 				t.Errorf("a rendered file would not hold: %s\n%s", d.Message, more)

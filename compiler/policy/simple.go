@@ -248,6 +248,8 @@ func (r *Repo) expand(diags *diag.List) {
 		slices.SortFunc(r.Profiles, func(a, b *Profile) int { return strings.Compare(a.Name.V, b.Name.V) })
 		r.Made = append(r.Made, &profile.Header)
 	} else {
+		// Two layers of one name would be told apart by nobody.
+		profile.Header = Header{Kind: "Halos", Pos: profile.Pos, Bad: profile.Bad}
 		own.Base = profile
 		r.Made = append(r.Made, &own.Header)
 	}

@@ -177,7 +177,7 @@ func TestEject(t *testing.T) {
 							t.Fatalf("%s: after %s:\n%s\nwas\n%s", text, e.Changes[i].Name, m, want)
 						}
 						// A run that was killed here can be run again.
-						if i+1 == len(e.Changes) {
+						if i != 0 || len(e.Changes) == 1 {
 							continue
 						}
 						again, err := Eject(t.Context(), got, load(t, got))
