@@ -4,9 +4,9 @@ package main
 type form struct {
 	pattern string
 	// not refuses what the pattern alone would take; patterns have no look-around, which some validators lack.
-	not              string
-	format           string
-	minimum, maximum int
+	not     string
+	format  string
+	maximum int
 	// message is what an editor says.
 	message string
 }
