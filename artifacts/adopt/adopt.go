@@ -17,6 +17,7 @@ import (
 	"halos.dev/halo/compiler/harness"
 	"halos.dev/halo/compiler/harness/all"
 	"halos.dev/halo/compiler/harness/draft"
+	"halos.dev/halo/compiler/host"
 	"halos.dev/halo/compiler/policy"
 )
 
@@ -41,8 +42,7 @@ type Result struct {
 	Extra     map[string][]byte
 	Lines     []draft.Line
 	Additions []draft.Addition
-	// Gateway reports whether the documents have a Gateway, Allowed, Denied and Protected have what a policy test can ask.
-	Gateway                    bool
+	// Allowed are the names that are allowed and not denied, Denied and Protected the patterns of the profile.
 	Allowed, Denied, Protected []string
 }
 
@@ -132,8 +132,12 @@ func (r *Result) finish(ctx context.Context, d *draft.Draft, name string) error 
 		r.Additions[i].Field = d.FieldName(r.Additions[i].Field)
 	}
 	r.Profile = d.Print(r.Name, r.head())
-	r.Gateway = d.Gateway.Text != ""
-	r.Allowed, r.Denied, r.Protected = d.Values(draft.Allowed), d.Values(draft.Denied), d.Values(draft.Protected)
+	r.Denied, r.Protected = d.Values(draft.Denied), d.Values(draft.Protected)
+	for _, h := range d.Values(draft.Allowed) {
+		if n, err := host.ParseName(h); err == nil && !strings.HasPrefix(h, "*") && d.Decide(n) {
+			r.Allowed = append(r.Allowed, h)
+		}
+	}
 	return nil
 }
 

@@ -68,14 +68,17 @@ func openshellPolicy(ctx context.Context, in Input, r *Result) (*Result, error) 
 	hosts(d, root, p, agent)
 	d.Keep("in "+base+", which the Sandbox document names", root.Get("version"), root.Get("filesystem_policy"), root.Get("landlock"), root.Get("process"), root.Get("network_middlewares"))
 	d.Keep("in "+rules+", which the Sandbox document names", root)
-	replaced := replaces(p, agent)
 	r.Extra = map[string][]byte{
-		base:  openshell.Print(&openshell.Policy{Version: p.Version, Filesystem: p.Filesystem, Landlock: p.Landlock, Process: p.Process, Middlewares: p.Middlewares}),
-		rules: openshell.Print(&openshell.Policy{Version: p.Version, Rules: p.Rules}),
+		base: openshell.Print(&openshell.Policy{Version: p.Version, Filesystem: p.Filesystem, Landlock: p.Landlock, Process: p.Process, Middlewares: p.Middlewares}),
+	}
+	composed := "  egress: profile\n"
+	if replaced := replaces(p, agent); replaced != "" {
+		r.Extra[rules] = openshell.Print(&openshell.Policy{Version: p.Version, Rules: p.Rules})
+		composed = "  fragments: [" + draft.Quote(rules) + "]\n  replace: [" + draft.Quote(replaced) + "]\n  egress: none\n"
 	}
 	d.Put("sandbox.policy", r.Name, "")
 	d.Documents = "---\n# The OpenShell policy as it was: no built-in rule of the agent, and no rule for the hosts of the profile.\napiVersion: halos.dev/v1\nkind: Sandbox\nname: " +
-		draft.Quote(r.Name) + "\npolicy:\n  base: " + draft.Quote(base) + "\n  agents: [" + agent + "]\n  fragments: [" + draft.Quote(rules) + "]\n  replace: [" + draft.Quote(replaced) + "]\n  egress: none\n"
+		draft.Quote(r.Name) + "\npolicy:\n  base: " + draft.Quote(base) + "\n  agents: [" + agent + "]\n" + composed
 	d.Settle()
 	return r, r.finish(ctx, d, r.Name)
 }
@@ -210,12 +213,18 @@ func hosts(d *draft.Draft, root *draft.Node, p *openshell.Policy, agent string) 
 	}
 }
 
-// replaces returns the slug of the agent's built-in rule, which the fragment takes over: a rule of the input of that slug, else one that matches nothing.
+// replaces returns the slug of the agent's built-in rule, which the fragment takes over: a rule of the input of that slug, else a second copy of another rule, which
+// allows nothing more. Without any rule nothing is taken over, and the profile's default keeps the built-in hosts out.
 func replaces(p *openshell.Policy, agent string) string {
+	if len(p.Rules) == 0 {
+		return ""
+	}
 	built := openshell.Compose(openshell.Input{Base: &openshell.Fragment{Policy: &openshell.Policy{Version: 1}}, Agent: openshell.Host{Text: agent}}).Policy
 	slug := built.Rules[0].Slug
 	if p.Rule(slug) == nil {
-		p.Rules = append(p.Rules, openshell.Rule{Slug: slug, Binaries: []openshell.Binary{{Path: openshell.AgentBinary(agent)}}})
+		again := p.Rules[0]
+		again.Slug = slug
+		p.Rules = append(p.Rules, again)
 		slices.SortFunc(p.Rules, func(a, b openshell.Rule) int { return strings.Compare(a.Slug, b.Slug) })
 	}
 	return slug

@@ -99,12 +99,21 @@ func (p *program) importFiles(c *cli.Context) error {
 	return err
 }
 
+// account writes what became of every key to standard error.
+func (p *program) account(c *cli.Context, r *adopt.Result) error {
+	if c.Bool("quiet") {
+		return nil
+	}
+	if err := r.Text(p.err); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(p.err, "%d keys mapped, %d kept, %d dropped\n", r.Count(draft.Mapped), r.Count(draft.Kept), r.Count(draft.Dropped))
+	return err
+}
+
 func (p *program) printImport(c *cli.Context, r *adopt.Result, written map[string][]byte) error {
-	if !c.Bool("quiet") {
-		if err := r.Text(p.err); err != nil {
-			return err
-		}
-		fmt.Fprintf(p.err, "%d keys mapped, %d kept, %d dropped\n", r.Count(draft.Mapped), r.Count(draft.Kept), r.Count(draft.Dropped))
+	if err := p.account(c, r); err != nil {
+		return err
 	}
 	if len(written) > 0 {
 		for _, path := range slices.Sorted(maps.Keys(written)) {

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"halos.dev/halo/artifacts/adopt"
 	"halos.dev/halo/artifacts/scaffold"
 	"halos.dev/halo/compiler/harness/claudecode"
 	"halos.dev/halo/compiler/policy"
@@ -17,8 +19,11 @@ func (p *program) initCommand() *cli.Command {
 	return &cli.Command{
 		Name: "init", Usage: "write a small working policy repo into an empty directory", ArgsUsage: "[DIR]",
 		Description: "The repo has a gateway, a profile, two rings, a unit, a sandbox with a pack, policy tests, a GitHub workflow, .gitattributes and editor settings,\n" +
-			"and lints without a finding. A directory that is not empty is refused.",
-		Flags:  []cli.Flag{&cli.StringFlag{Name: "org", Value: "acme", Usage: "the `NAME` of the organization, part of its example hosts"}},
+			"and lints without a finding. A directory that is not empty is refused.\n\n" +
+			"With --from the profile is what existing files say, as halo import reads them, and the example gateway, sandbox, unit and tests are left out. What became of\n" +
+			"every key is on standard error. --from may be given several times.",
+		Flags: append(importFlags(), &cli.StringSliceFlag{Name: "from", Usage: "begin with what these existing `FILE`s of one harness, or a policy.yaml of OpenShell, say (halo import)"},
+			&cli.StringFlag{Name: "org", Value: "acme", Usage: "the `NAME` of the organization, part of its example hosts"}),
 		Action: p.initialize,
 	}
 }
@@ -46,6 +51,18 @@ func (p *program) initialize(c *cli.Context) error {
 	files, err := scaffold.Files(org, claudecode.Harness().Known.String(), now)
 	if err != nil {
 		return err
+	}
+	if from := c.StringSlice("from"); len(from) > 0 {
+		r, err := p.imported(c, from, adopt.Input{Name: "base"})
+		if err != nil {
+			return err
+		}
+		if err := p.account(c, r); err != nil {
+			return err
+		}
+		files = r.Repo(files)
+	} else if c.String("harness") != "" || c.String("os") != "" {
+		return errors.New("--harness and --os are about the files of --from")
 	}
 	paths, err := scaffold.Write(c.Context, dir, files)
 	if err != nil {

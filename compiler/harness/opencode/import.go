@@ -132,14 +132,15 @@ func (a *adopter) permission(p *draft.Node) {
 	a.files(p)
 	for _, n := range p.Members() {
 		switch {
-		case a.Said(n):
 		case n.Kind == draft.Scalar:
-			a.answer(n.Key, n, "")
+			if !a.Said(n) {
+				a.answer(n.Key, n, "")
+			}
 		case n.Key == "bash":
 			a.commands(n)
 		default:
 			for _, k := range n.Members() {
-				if k.Key == "*" {
+				if k.Key == "*" && !a.Said(k) {
 					a.answer(n.Key, k, "")
 				}
 			}
