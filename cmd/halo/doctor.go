@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -37,6 +38,7 @@ func (p *program) doctorCommand() *cli.Command {
 			&cli.StringFlag{Name: "ring", Usage: "the `RING` of a device on which halo installed nothing"},
 			&cli.StringSliceFlag{Name: "unit", Usage: "a `UNIT` of a device on which halo installed nothing; may be repeated"},
 			&cli.BoolFlag{Name: "probe", Usage: "run the installed programs against canaries"},
+			&cli.DurationFlag{Name: "probe-limit", Value: 3 * time.Minute, Usage: "end a program that is probed after this `TIME`"},
 			rootFlag(), osFlag(), homeFlag()),
 		Action: p.doctor,
 	}
@@ -61,6 +63,9 @@ func (p *program) doctor(c *cli.Context) error {
 		if why := probe.Why(); why != "" {
 			return fmt.Errorf("--probe cannot be used: %s", why)
 		}
+		if c.Duration("probe-limit") < time.Second {
+			return errors.New("--probe-limit wants a second or more")
+		}
 	}
 	now, _, err := p.instant(c)
 	if err != nil {
@@ -83,7 +88,10 @@ func (p *program) doctor(c *cli.Context) error {
 	}
 	if c.Bool("probe") {
 		o.Token = strings.ToLower(rand.Text())
-		o.Probe = func(plan probe.Plan) probe.Finding { return plan.Run(c.Context, probe.Do) }
+		o.Probe = func(plan probe.Plan) probe.Finding {
+			plan.Limit = c.Duration("probe-limit")
+			return plan.Run(c.Context, probe.Do)
+		}
 	}
 	r, err := d.Doctor(o)
 	if err == nil {

@@ -57,7 +57,7 @@ func TestRealProbe(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "unshare", "-m", "sh", "../testdata/device.sh", halo, filepath.Join(dir, "release"), filepath.Join(dir, "k.pub"), "ring3-ga", strings.Join(modules, ":"), "",
-		"--home", home, "--probe", "--output", "json")
+		"--home", home, "--probe", "--probe-limit", "8m", "--output", "json")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}
 	out, err := cmd.Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() != 1) {
