@@ -200,7 +200,7 @@ func TestEveryLeafOnce(t *testing.T) {
 			continue
 		}
 		for seed := range 40 {
-			doc, leaves := generated(k.harness, seed)
+			doc, leaves := generated(seed)
 			r, err := Import(t.Context(), Input{Harness: k.harness, Files: []draft.File{{Name: k.name, Data: []byte(doc)}}})
 			if err != nil {
 				t.Fatalf("%s: %v\n%s", k.harness, err, doc)
@@ -230,7 +230,7 @@ var words = []string{"sandbox", "enabled", "network", "allowedDomains", "permiss
 var values = []string{`true`, `false`, `1`, `null`, `"github.com"`, `"*"`, `"~/.ssh"`, `"Bash(x:*)"`, `"deny"`, `[]`, `{}`, `["a.example", 7]`, `"WebFetch(domain:*)"`}
 
 // generated returns a document and the pointers of its leaves.
-func generated(_ string, seed int) (string, []string) {
+func generated(seed int) (string, []string) {
 	next := uint32(seed)*2654435761 + 12345
 	pick := func(n int) int {
 		next = next*1664525 + 1013904223

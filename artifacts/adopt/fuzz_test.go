@@ -45,7 +45,7 @@ func account(t *testing.T, r *Result) {
 	}
 }
 
-// leaves counts the leaves of a file with a reader of its own.
+// FuzzImport feeds any bytes to every reader: no panic, and what comes out is a profile that halo takes.
 func FuzzImport(f *testing.F) {
 	files, err := filepath.Glob("testdata/*/*")
 	if err != nil {
