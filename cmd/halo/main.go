@@ -163,10 +163,12 @@ func harden(path string, c *cli.Command) {
 
 func (p *program) commands() []*cli.Command {
 	return []*cli.Command{
-		p.initCommand(), p.lintCommand(), p.validateCommand(), p.buildCommand(), p.renderCommand(), p.egressCommand(), p.explainCommand(), p.harnessesCommand(), p.testCommand(),
+		// Writing a policy, asking it, building it, its sandboxes, its devices.
+		p.initCommand(), p.importCommand(), p.ejectCommand(), p.schemaCommand(),
+		p.lintCommand(), p.validateCommand(), p.testCommand(), p.explainCommand(), p.egressCommand(), p.harnessesCommand(), p.diffCommand(), p.explainCodeCommand(),
+		p.buildCommand(), p.renderCommand(), p.keygenCommand(), p.releaseCommand(), p.reportCommand(),
 		p.packCommand(), p.policyCommand(), p.openshellCommand(),
-		p.releaseCommand(), p.mdmCommand(), p.keygenCommand(), p.schemaCommand(), p.explainCodeCommand(), p.versionCommand(), p.completionCommand(),
-		p.installCommand(), p.doctorCommand(), p.agentCommand(),
-		p.diffCommand(), p.reportCommand(), p.importCommand(), p.ejectCommand(),
+		p.mdmCommand(), p.installCommand(), p.doctorCommand(), p.agentCommand(),
+		p.versionCommand(), p.completionCommand(),
 	}
 }

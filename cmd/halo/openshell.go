@@ -339,6 +339,9 @@ type decisionJSON struct {
 
 // request reads the question of openshell test.
 func request(c *cli.Context) (*openshell.Request, error) {
+	if !c.IsSet("binary") {
+		return nil, errors.New("test needs --binary PATH, the executable that asks")
+	}
 	q := &openshell.Request{Binary: c.String("binary"), Ancestors: c.StringSlice("ancestor"), Host: c.String("host"), Method: c.String("method"), Path: c.String("path")}
 	for _, path := range append([]string{q.Binary}, q.Ancestors...) {
 		if !strings.HasPrefix(path, "/") {

@@ -80,7 +80,11 @@ func (p *program) render(c *cli.Context) error {
 	if dest := c.String("file"); dest != "" {
 		files = slices.DeleteFunc(slices.Clone(files), func(f harness.File) bool { return f.Dest != dest })
 		if len(files) == 0 {
-			return fmt.Errorf("no file %s is rendered for %s on %s", dest, id, system)
+			there := make([]string, len(found.Files))
+			for i, f := range found.Files {
+				there[i] = f.Dest
+			}
+			return fmt.Errorf("no file %s is rendered for %s on %s; there are: %s", dest, id, system, strings.Join(there, ", "))
 		}
 	}
 	for _, g := range found.Gaps {
