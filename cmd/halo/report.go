@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -41,6 +42,9 @@ func (p *program) report(c *cli.Context) error {
 	out := c.String("out")
 	if out == "" {
 		return errors.New("report needs --out FILE")
+	}
+	if within(c.Args().First(), out) {
+		return fmt.Errorf("--out %s is inside the release, which would not verify any more", out)
 	}
 	fsys, err := p.releaseAt(c, c.Args().First())
 	if err != nil {
@@ -93,6 +97,29 @@ func (p *program) report(c *cli.Context) error {
 	}
 	_, err = fmt.Fprintf(p.out, "%s\n%s: %d bytes, %s\n", in.Digest, out, len(data), signature)
 	return err
+}
+
+// within reports whether a file that may not exist yet lies below a directory.
+func within(dir, file string) bool {
+	root, err := os.Stat(dir)
+	if err != nil || !root.IsDir() {
+		return false
+	}
+	abs, err := filepath.Abs(file)
+	if err != nil {
+		return false
+	}
+	for at := filepath.Dir(abs); ; at = filepath.Dir(at) {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			at = real
+		}
+		if info, err := os.Stat(at); err == nil && os.SameFile(info, root) {
+			return true
+		}
+		if at == filepath.Dir(at) {
+			return false
+		}
+	}
 }
 
 // judged reads a release of which every file was compared with its manifest. When the flags say whom to trust, it must be signed by them, unless its digest

@@ -243,7 +243,7 @@ var bypass = [...]string{"bypassPermissions", "danger-full-access"}
 
 // fit reports whether a text may stand in a profile, and drops its nodes when it may not.
 func (d *Draft) fit(text string, nodes []*Node) bool {
-	if what := d.Secret(text); what != "" {
+	if what := d.secret(text); what != "" {
 		d.Hide(what, nodes...)
 		return false
 	}
@@ -500,7 +500,7 @@ func (d *Draft) Said(n *Node) bool {
 // AddServer adds an MCP server. nodes are what makes up the server.
 func (d *Draft) AddServer(s Server, nodes ...*Node) bool {
 	name := ServerName(s.Name)
-	for _, text := range append([]string{s.Name, s.URL}, s.Command...) {
+	for _, text := range append([]string{s.Name, s.URL, strings.Join(s.Command, " ")}, s.Command...) {
 		if text != "" && !d.fit(text, nodes) {
 			return false
 		}
@@ -534,7 +534,7 @@ var secretNames = [...]string{"TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY"
 
 // Public reports whether a named value may be shown, and drops its node when it may be a secret. References to variables may.
 func (d *Draft) Public(name, value string, n *Node) bool {
-	if what := cmp.Or(d.Secret(value), d.Secret(name)); what != "" {
+	if what := cmp.Or(d.secret(value), d.secret(name)); what != "" {
 		d.Hide(what, n)
 		return false
 	}
@@ -633,7 +633,7 @@ func (d *Draft) Lines() []Line {
 				l.Outcome, l.Reason = Dropped, d.why(leaf.Pointer)
 				l.Code = cmp.Or(l.Code, CodeNoCounterpart.ID)
 			}
-			l.File, l.Pointer = r.File, leaf.Pointer
+			l.File, l.Pointer = r.File, d.shown(leaf.Pointer)
 			out = append(out, l)
 		}
 	}
