@@ -89,7 +89,8 @@ func TestGolden(t *testing.T) {
 }
 
 func TestSameInputSameBytes(t *testing.T) {
-	if render(t, input("text")) != render(t, input("text")) {
+	first, second := render(t, input("text")), render(t, input("text"))
+	if first != second {
 		t.Error("two pages of one release differ")
 	}
 }
