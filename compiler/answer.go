@@ -147,7 +147,9 @@ func lines(rs []*Rendering, concept harness.Concept, none string, allow bool, ma
 			out = append(out, l)
 			continue
 		}
-		counts := func(g harness.Gap) bool { return allow || g.Entry == "" || !slices.Contains(lists, g.Field) || matches(g) }
+		counts := func(g harness.Gap) bool {
+			return allow || g.Entry == "" || !slices.Contains(lists, g.Field) || matches(g)
+		}
 		for _, g := range r.Gaps {
 			if g.Concept == concept && counts(g) {
 				l.Status = min(l.Status, g.Grade)
