@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -17,6 +19,8 @@ import (
 	"halos.dev/halo/artifacts/sign"
 	"halos.dev/halo/compiler"
 	"halos.dev/halo/compiler/diag"
+	"halos.dev/halo/compiler/source"
+	"halos.dev/halo/lint/cache"
 	"halos.dev/halo/lint/report"
 )
 
@@ -24,7 +28,8 @@ func (p *program) buildCommand() *cli.Command {
 	return &cli.Command{
 		Name: "build", Usage: "compile a policy repo into a release", ArgsUsage: "[DIR]",
 		Description: "Compiles every target, reads the rendered files back, and writes the release to --out whole or not at all. An existing --out must be a halo\n" +
-			"release. Without --key the release is not signed; sign it later with halo release sign.",
+			"release. Without --key the release is not signed; sign it later with halo release sign. An unsigned release that an earlier run wrote of the same policy is\n" +
+			"compared with its manifest and left as it is; with --key all the work is done, always.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "out", Usage: "the release `DIR` to write"},
 			&cli.StringFlag{Name: "ring", Usage: "build the targets of one `RING` only"},
@@ -32,6 +37,7 @@ func (p *program) buildCommand() *cli.Command {
 			&cli.Int64Flag{Name: "sequence", Usage: "the `NUMBER` of the release, which must grow with every release"},
 			&cli.StringFlag{Name: "previous", Usage: "the release before: its `RELEASE` directory or digest"},
 			&cli.StringFlag{Name: "key", Usage: "sign with the private `KEY`: a file, or a URI like awskms://REF for the plugin sigstore-kms-awskms"},
+			noCacheFlag(),
 		},
 		Action: p.build,
 	}
@@ -73,13 +79,33 @@ func (p *program) build(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	day := cache.Instant(asOf)
 	if !given {
 		asOf = time.Time{}
 	}
-	compiled, rep, diags, err := p.compileAsOf(c, r, compiler.Input{Keep: true, Ring: c.String("ring")}, asOf)
+	var store *cache.Store
+	if signer == nil {
+		store = p.cache(c)
+	}
+	q, err := buildQuestion(c, r, out, day)
 	if err != nil {
 		return err
 	}
+	if store != nil {
+		if m := p.made(c, r, store, q, asOf, previous); m != nil {
+			return p.built(c, f, out, m)
+		}
+	}
+	rec := cache.NewRecorder(r.fs)
+	recorded := r
+	if store != nil {
+		recorded = &repo{r.dir, rec}
+	}
+	compiled, rep, diags, err := p.compileAsOf(c, recorded, compiler.Input{Keep: true, Ring: c.String("ring")}, day)
+	if err != nil {
+		return err
+	}
+	rep.FS = r.fs
 	if ring := c.String("ring"); ring != "" && diags.Errors() == 0 && compiled.Repo.Ring(ring) == nil {
 		_, err := compiled.Resolve(compiler.Who{Ring: ring})
 		return err
@@ -93,11 +119,12 @@ func (p *program) build(c *cli.Context) error {
 		}
 		return no
 	}
-	id, extra, err := p.identity(c, r, compiled, asOf, previous)
+	id, extra, err := p.identity(c, r, compiled.Repo.Files, asOf, previous)
 	if err != nil {
 		return err
 	}
-	rep.Diagnostics = append(rep.Diagnostics, extra.Sorted()...)
+	found := *rep
+	rep.Diagnostics = append(slices.Clip(rep.Diagnostics), extra.Sorted()...)
 	b, err := assemble.Plan(c.Context, compiled, id)
 	if err != nil {
 		return err
@@ -121,9 +148,76 @@ func (p *program) build(c *cli.Context) error {
 	if err := rel.Write(c.Context, out); err != nil {
 		return diskError(err)
 	}
-	digest := rel.Digest()
+	if store != nil {
+		if err := store.Save(q, rec, &found, note(rel.Digest(), id)); err != nil && p.getenv("HALO_CACHE") != "" {
+			p.uncached(c, store, err)
+		}
+	}
+	return p.built(c, f, out, &made{rel.Digest(), rel.Manifest, rep, signer != nil})
+}
+
+// made is a release that lies in --out, and the findings of its policy.
+type made struct {
+	digest   string
+	manifest *artifacts.Manifest
+	report   *report.Report
+	signed   bool
+}
+
+// buildQuestion is what a build is asked that its findings or the place of its release depend on.
+func buildQuestion(c *cli.Context, r *repo, out string, day time.Time) (cache.Question, error) {
+	dir, err := filepath.Abs(r.dir)
+	if err != nil {
+		return cache.Question{}, err
+	}
+	if out, err = filepath.Abs(out); err != nil {
+		return cache.Question{}, err
+	}
+	return cache.Question{Dir: dir, Day: day, Build: fmt.Sprintf("%q %q", c.String("ring"), out)}, nil
+}
+
+// note is what the cache remembers of a release: its digest, and what it says of itself.
+func note(digest string, id assemble.Identity) string { return fmt.Sprintf("%s\n%+v", digest, id) }
+
+// made returns the release in --out when an earlier run wrote it of what would be seen again, it is whole, and nobody has signed it since.
+func (p *program) made(c *cli.Context, r *repo, store *cache.Store, q cache.Question, asOf time.Time, previous string) *made {
+	rep, said := store.Find(c.Context, q, r.fs, 0)
+	if rep == nil {
+		return nil
+	}
+	rep.FS, rep.Version, rep.Prefix = r.fs, version, prefix(r.dir)
+	id, extra, err := p.identity(c, r, rep.Files, asOf, previous)
+	out := c.String("out")
+	if info, lerr := os.Lstat(out); err != nil || lerr != nil || !info.IsDir() {
+		return nil
+	}
+	entries, err := os.ReadDir(out)
+	if err != nil || slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		return strings.HasSuffix(e.Name(), ".sig") || strings.HasSuffix(e.Name(), ".sigstore.json")
+	}) {
+		return nil
+	}
+	fsys, err := artifacts.Open(out)
+	if err != nil {
+		return nil
+	}
+	defer fsys.Close()
+	m, digest, err := artifacts.Whole(c.Context, fsys)
+	if err != nil || said != note(digest, id) {
+		return nil
+	}
+	rep.Diagnostics = append(rep.Diagnostics, extra.Sorted()...)
+	return &made{digest: digest, manifest: m, report: rep}
+}
+
+// built says what was built.
+func (p *program) built(c *cli.Context, f, out string, m *made) error {
+	targets := map[string]bool{}
+	for _, t := range m.manifest.Targets {
+		targets[t.ID] = true
+	}
 	if f == "json" {
-		doc := rep.Document()
+		doc := m.report.Document()
 		return report.WriteJSON(p.out, struct {
 			Release  string           `json:"release"`
 			Digest   string           `json:"digest"`
@@ -132,26 +226,26 @@ func (p *program) build(c *cli.Context) error {
 			Signed   bool             `json:"signed"`
 			Findings []report.Finding `json:"diagnostics"`
 			Summary  report.Summary   `json:"summary"`
-		}{out, digest, len(compiled.Targets), len(rel.Manifest.Files), signer != nil, doc.Diagnostics, doc.Summary})
+		}{out, m.digest, len(targets), len(m.manifest.Files), m.signed, doc.Diagnostics, doc.Summary})
 	}
 	if !c.Bool("quiet") {
-		if err := rep.Text(p.err, p.style(c, p.err)); err != nil {
+		if err := m.report.Text(p.err, p.style(c, p.err)); err != nil {
 			return err
 		}
 	}
 	signed := "not signed"
-	if signer != nil {
+	if m.signed {
 		signed = "signed"
 	}
-	_, err = fmt.Fprintf(p.out, "%s\n%s: %d targets, %d files, %s\n", digest, out, len(compiled.Targets), len(rel.Manifest.Files), signed)
+	_, err := fmt.Fprintf(p.out, "%s\n%s: %d targets, %d files, %s\n", m.digest, out, len(targets), len(m.manifest.Files), signed)
 	return err
 }
 
 // identity finds out what the release says of itself; extra has the warnings about it.
-func (p *program) identity(c *cli.Context, r *repo, compiled *compiler.Compiled, asOf time.Time, previous string) (assemble.Identity, *diag.List, error) {
+func (p *program) identity(c *cli.Context, r *repo, files source.Files, asOf time.Time, previous string) (assemble.Identity, *diag.List, error) {
 	var extra diag.List
 	var names []string
-	for _, f := range compiled.Repo.Files {
+	for _, f := range files {
 		names = append(names, f.Name)
 	}
 	origin, err := artifacts.GitOrigin(c.Context, r.dir, names)

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -20,8 +21,11 @@ func lintOf(t *testing.T, store string, now time.Time, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
 	env := func(name string) (string, bool) {
-		if name == "HALO_CACHE" {
+		switch name {
+		case "HALO_CACHE":
 			return store, true
+		case "HALO_KEY_PASSWORD":
+			return "", true
 		}
 		return "", false
 	}
@@ -132,7 +136,7 @@ func TestCacheIsUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &cache.Store{Dir: store, Program: running, Codes: codes()}
-	if s.Find(t.Context(), cache.Question{Dir: dir, Advise: true, Day: now}, fsys, 1) == nil {
+	if rep, _ := s.Find(t.Context(), cache.Question{Dir: dir, Advise: true, Day: now}, fsys, 1); rep == nil {
 		t.Fatal("a second run finds nothing")
 	}
 	if err := os.Chmod(store, 0o777); err != nil || runtime.GOOS == "windows" {
@@ -140,5 +144,96 @@ func TestCacheIsUsed(t *testing.T) {
 	}
 	if got := lintOf(t, store, now, "lint", dir); !strings.Contains(got, "note: the cache "+store+" is not used: others can write it\n") {
 		t.Errorf("in a directory that others can write, halo says\n%.300s", got)
+	}
+}
+
+// A build of what is built already leaves it as it is; of anything else, and whenever it signs, it does all the work. What it says is always the same.
+func TestBuildAgain(t *testing.T) {
+	dir, store, out := t.TempDir(), filepath.Join(t.TempDir(), "cache"), filepath.Join(t.TempDir(), "r")
+	if err := os.CopyFS(dir, os.DirFS("../../examples/minimal")); err != nil {
+		t.Fatal(err)
+	}
+	// So many files that the findings are remembered.
+	for i := range 110 {
+		test := fmt.Sprintf("apiVersion: halos.dev/v1\nkind: PolicyTest\nname: t%d\ntests: [{host: github.com, expect: allow}]\n", i)
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("test%d.yaml", i)), []byte(test), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	key := filepath.Join(t.TempDir(), "k")
+	if got := lintOf(t, "off", now, "keygen", "--out", key); !strings.HasSuffix(got, "0") {
+		t.Fatal(got)
+	}
+	build := func(args ...string) (said string, again bool) {
+		t.Helper()
+		before, _ := os.Stat(out)
+		args = append([]string{"build", dir, "--out", out}, args...)
+		said = lintOf(t, store, now, args...)
+		after, err := os.Stat(out)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, said)
+		}
+		return said, before != nil && os.SameFile(before, after)
+	}
+	edit := func(name, old, new string) func() {
+		return func() {
+			data, err := os.ReadFile(name)
+			if err == nil {
+				err = os.WriteFile(name, bytes.Replace(data, []byte(old), []byte(new), 1), 0o644)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, step := range []struct {
+		name  string
+		do    func()
+		args  []string
+		again bool
+	}{
+		{name: "first"},
+		{name: "unchanged", again: true},
+		{name: "as JSON", args: []string{"--output", "json"}, again: true},
+		{name: "another version", args: []string{"--version", "2"}},
+		{name: "the first version"},
+		{name: "another instant", args: []string{"--as-of", "2026-11-30T13:00:00Z"}},
+		{name: "the same instant", args: []string{"--as-of", "2026-11-30T13:00:00Z"}, again: true},
+		{name: "no cache", args: []string{"--as-of", "2026-11-30T13:00:00Z", "--no-cache"}},
+		{name: "signed", args: []string{"--key", key + ".key"}},
+		{name: "signed again", args: []string{"--key", key + ".key"}},
+		{name: "not signed"},
+		{name: "not signed again", again: true},
+		{name: "a changed policy", do: edit(filepath.Join(dir, "policy.yaml"), "~/.aws", "~/.azure")},
+		{name: "the changed policy again", again: true},
+		{name: "a changed release", do: edit(filepath.Join(out, "README.md"), "a", "b")},
+		{name: "the release again", again: true},
+		{name: "a file of somebody in the release, which is refused", again: true, do: func() {
+			if err := os.WriteFile(filepath.Join(out, "x"), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{name: "a signature beside it", do: func() {
+			if err := os.Remove(filepath.Join(out, "x")); err != nil {
+				t.Fatal(err)
+			}
+			if got := lintOf(t, "off", now, "release", "sign", out, "--key", key+".key"); !strings.HasSuffix(got, "0") {
+				t.Fatal(got)
+			}
+		}},
+	} {
+		t.Run(step.name, func(t *testing.T) {
+			if step.do != nil {
+				step.do()
+			}
+			said, again := build(step.args...)
+			if again != step.again {
+				t.Errorf("left as it was: %t, want %t", again, step.again)
+			}
+			if plain := lintOf(t, "off", now, append([]string{"build", dir, "--out", out}, step.args...)...); said != plain {
+				t.Errorf("said\n%s\nand without a cache\n%s", said, plain)
+			}
+		})
 	}
 }

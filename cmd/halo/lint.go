@@ -161,7 +161,7 @@ func (p *program) findings(c *cli.Context, r *repo) (rep *report.Report, answere
 		return nil, false, err
 	}
 	q := cache.Question{Dir: abs, Advise: p.advise, Day: now}
-	if rep := store.Find(c.Context, q, r.fs, 0); rep != nil {
+	if rep, _ := store.Find(c.Context, q, r.fs, 0); rep != nil {
 		rep.FS, rep.Version, rep.Prefix = r.fs, version, prefix(r.dir)
 		return rep, true, nil
 	}
@@ -170,7 +170,7 @@ func (p *program) findings(c *cli.Context, r *repo) (rep *report.Report, answere
 	if err != nil || !answered {
 		return rep, false, err
 	}
-	if err := store.Save(q, rec, rep); err != nil && p.getenv("HALO_CACHE") != "" {
+	if err := store.Save(q, rec, rep, ""); err != nil && p.getenv("HALO_CACHE") != "" {
 		p.uncached(c, store, err)
 	}
 	return rep, true, nil

@@ -1,5 +1,5 @@
 // Package cache remembers the findings of a run together with everything that the run saw of the policy repo. A later run that would see the same has the same
-// findings, and needs only to look: it reads and hashes, and decodes, resolves and renders nothing.
+// findings, and needs only to look: it reads and hashes, and decodes, resolves and renders nothing. A build remembers the release that it wrote, too.
 //
 // An entry is only ever a shortcut. It is used when the same program asks the same question and every file, directory and missing file that was looked at is what it
 // was; anything else, a damaged entry too, means that the work is done again. A directory that others can write is not used. What signs never asks the cache.
@@ -35,7 +35,7 @@ const limit = 256 << 20
 // suffix ends the name of an entry, and begin is how one begins: the name and version of the format.
 const (
 	suffix = ".halo-run"
-	begin  = "halo run 1\n"
+	begin  = "halo run 2\n"
 )
 
 // Store is a directory with entries.
@@ -54,6 +54,8 @@ type Question struct {
 	Dir string
 	// Advise says whether the advisory rules run.
 	Advise bool
+	// Build is everything else that a build is asked; "" for a check.
+	Build string
 	// Day is the instant at which expiry is judged. Everything that expires does so at the end of a day, so only the day counts.
 	Day time.Time
 }
@@ -62,11 +64,11 @@ type Question struct {
 func Instant(t time.Time) time.Time { return t.UTC().Truncate(24 * time.Hour) }
 
 func (q Question) key() string {
-	return fmt.Sprintf("%s\n%t\n%s\n", q.Dir, q.Advise, Instant(q.Day).Format(time.DateOnly))
+	return fmt.Sprintf("%s\n%t\n%s\n%s\n", q.Dir, q.Advise, Instant(q.Day).Format(time.DateOnly), q.Build)
 }
 
 func (s *Store) path(q Question) string {
-	return filepath.Join(s.Dir, fmt.Sprintf("%x%s", sha256.Sum256(fmt.Appendf(nil, "%t\n%s", q.Advise, q.Dir)), suffix))
+	return filepath.Join(s.Dir, fmt.Sprintf("%x%s", sha256.Sum256(fmt.Appendf(nil, "%t\n%s\n%s", q.Advise, q.Dir, q.Build)), suffix))
 }
 
 // errUnsafe says why a directory is not used.
@@ -88,39 +90,40 @@ func (s *Store) Check() error {
 	return nil
 }
 
-// Find returns the findings of an earlier run that would see in fsys what it saw, or nil.
-func (s *Store) Find(ctx context.Context, q Question, fsys fs.FS, workers int) *report.Report {
+// Find returns the findings of an earlier run that would see in fsys what it saw, or nil, and the note that was saved with them.
+func (s *Store) Find(ctx context.Context, q Question, fsys fs.FS, workers int) (rep *report.Report, note string) {
 	if s.Check() != nil {
-		return nil
+		return nil, ""
 	}
 	data, err := read(s.path(q))
 	if err != nil {
-		return nil
+		return nil, ""
 	}
 	body, ok := bytes.CutPrefix(data, []byte(begin))
 	if !ok || len(body) < sha256.Size {
-		return nil
+		return nil, ""
 	}
 	sum := sha256.Sum256(body[sha256.Size:])
 	if !bytes.Equal(sum[:], body[:sha256.Size]) {
-		return nil
+		return nil, ""
 	}
 	d := decoder{data: body[sha256.Size:]}
 	key, program, trace, findings := d.text(), d.text(), d.text(), d.text()
+	note = d.text()
 	if !d.done() || key != q.key() {
-		return nil
+		return nil, ""
 	}
 	if id, err := s.program(); err != nil || id != program {
-		return nil
+		return nil, ""
 	}
 	if !Unchanged(ctx, fsys, []byte(trace), workers) {
-		return nil
+		return nil, ""
 	}
-	rep, ok := decode([]byte(findings), s.Codes)
+	rep, ok = decode([]byte(findings), s.Codes)
 	if !ok {
-		return nil
+		return nil, ""
 	}
-	return rep
+	return rep, note
 }
 
 // read reads an entry: a regular file of ours.
@@ -149,8 +152,8 @@ func (s *Store) program() (string, error) {
 	return string(h.Sum(nil)), nil
 }
 
-// Save remembers the findings of a run that saw what rec recorded. A repo with few files is not worth it, and files that changed during the run are not remembered.
-func (s *Store) Save(q Question, rec *Recorder, rep *report.Report) error {
+// Save remembers the findings of a run that saw what rec recorded, with a note. A repo with few files is not worth it, and files that changed during the run are not remembered.
+func (s *Store) Save(q Question, rec *Recorder, rep *report.Report, note string) error {
 	if len(rep.Files) <= few {
 		return nil
 	}
@@ -169,7 +172,7 @@ func (s *Store) Save(q Question, rec *Recorder, rep *report.Report) error {
 		return err
 	}
 	var b []byte
-	for _, part := range []string{q.key(), id, string(trace), string(encode(rep))} {
+	for _, part := range []string{q.key(), id, string(trace), string(encode(rep)), note} {
 		b = appendText(b, part)
 	}
 	sum := sha256.Sum256(b)

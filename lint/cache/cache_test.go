@@ -188,7 +188,7 @@ func saved(t *testing.T) (*Store, Question, fs.FS, *report.Report) {
 		rep.Files = append(rep.Files, source.File{Name: fmt.Sprint(i), Size: int64(i), Digest: [32]byte{byte(i), 31: 1}})
 	}
 	q := Question{Dir: dir, Advise: true, Day: time.Unix(1e9, 0)}
-	if err := s.Save(q, rec, rep); err != nil {
+	if err := s.Save(q, rec, rep, "note"); err != nil {
 		t.Fatal(err)
 	}
 	return s, q, fsys, rep
@@ -196,32 +196,33 @@ func saved(t *testing.T) (*Store, Question, fs.FS, *report.Report) {
 
 func TestFind(t *testing.T) {
 	s, q, fsys, rep := saved(t)
-	if got := s.Find(t.Context(), q, fsys, 1); !reflect.DeepEqual(got, rep) {
+	if got, note := s.Find(t.Context(), q, fsys, 1); !reflect.DeepEqual(got, rep) || note != "note" {
 		t.Fatalf("found %+v, want %+v", got, rep)
 	}
 	later := q
 	later.Day = Instant(q.Day).Add(24*time.Hour - 1)
-	if s.Find(t.Context(), later, fsys, 1) == nil {
+	if got, _ := s.Find(t.Context(), later, fsys, 1); got == nil {
 		t.Error("another time of the same day is another question")
 	}
 	for name, other := range map[string]Question{
-		"the next day":  {q.Dir, q.Advise, Instant(q.Day).Add(24 * time.Hour)},
-		"without rules": {q.Dir, false, q.Day},
-		"another place": {q.Dir + "x", q.Advise, q.Day},
+		"the next day":  {Dir: q.Dir, Advise: q.Advise, Day: Instant(q.Day).Add(24 * time.Hour)},
+		"without rules": {Dir: q.Dir, Day: q.Day},
+		"another place": {Dir: q.Dir + "x", Advise: q.Advise, Day: q.Day},
+		"a build":       {Dir: q.Dir, Advise: q.Advise, Day: q.Day, Build: "x"},
 	} {
-		if s.Find(t.Context(), other, fsys, 1) != nil {
+		if got, _ := s.Find(t.Context(), other, fsys, 1); got != nil {
 			t.Errorf("%s: found", name)
 		}
 	}
 	unknown := *s
 	unknown.Codes = s.Codes[:1]
-	if unknown.Find(t.Context(), q, fsys, 1) != nil {
+	if got, _ := unknown.Find(t.Context(), q, fsys, 1); got != nil {
 		t.Error("found with a code that does not exist")
 	}
 	if err := os.WriteFile(s.Program, []byte("2"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if s.Find(t.Context(), q, fsys, 1) != nil {
+	if got, _ := s.Find(t.Context(), q, fsys, 1); got != nil {
 		t.Error("found by another program")
 	}
 }
@@ -238,7 +239,7 @@ func TestDamagedEntry(t *testing.T) {
 		if err := os.WriteFile(s.path(q), bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if s.Find(t.Context(), q, fsys, 1) != nil {
+		if got, _ := s.Find(t.Context(), q, fsys, 1); got != nil {
 			t.Fatalf("found with byte %d of %d changed", i, len(good))
 		}
 	}
@@ -246,7 +247,7 @@ func TestDamagedEntry(t *testing.T) {
 		if err := os.WriteFile(s.path(q), good[:n], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if s.Find(t.Context(), q, fsys, 1) != nil {
+		if got, _ := s.Find(t.Context(), q, fsys, 1); got != nil {
 			t.Fatalf("found in the first %d bytes", n)
 		}
 	}
@@ -269,11 +270,11 @@ func TestForeignDirectory(t *testing.T) {
 			if err := os.Chmod(name, info.Mode().Perm()|more); err != nil {
 				t.Fatal(err)
 			}
-			if s.Find(t.Context(), q, fsys, 1) != nil {
+			if got, _ := s.Find(t.Context(), q, fsys, 1); got != nil {
 				t.Errorf("%s with %v: found", name, more)
 			}
 		}
-		if name == s.Dir && s.Save(q, NewRecorder(fsys), rep) == nil {
+		if name == s.Dir && s.Save(q, NewRecorder(fsys), rep, "") == nil {
 			t.Error("saved where others can write")
 		}
 		if err := os.Chmod(name, info.Mode().Perm()); err != nil {
@@ -285,14 +286,14 @@ func TestForeignDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Dir = link
-	if s.Find(t.Context(), q, fsys, 1) != nil {
+	if got, _ := s.Find(t.Context(), q, fsys, 1); got != nil {
 		t.Error("found through a link")
 	}
 }
 
 func TestFewFiles(t *testing.T) {
 	s := &Store{Dir: filepath.Join(t.TempDir(), "cache")}
-	if err := s.Save(Question{}, NewRecorder(os.DirFS(".")), &report.Report{Files: make(source.Files, few)}); err != nil {
+	if err := s.Save(Question{}, NewRecorder(os.DirFS(".")), &report.Report{Files: make(source.Files, few)}, ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(s.Dir); !errors.Is(err, fs.ErrNotExist) {
