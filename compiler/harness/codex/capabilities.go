@@ -13,7 +13,7 @@ func Harness() *harness.Harness { return &room }
 var room = harness.Harness{
 	ID:           policy.Codex,
 	Known:        harness.Version{Minor: 171},
-	Oldest:       harness.Version{Minor: 77},
+	Oldest:       hasRequirements,
 	Render:       render,
 	Check:        check,
 	Import:       importFiles,
@@ -39,6 +39,7 @@ var overrides = [...]string{
 
 // Versions that brought a key to requirements.toml: the first release that was run and knows it (2026-11-30).
 var (
+	hasRequirements = harness.Version{Minor: 77} // allowed_sandbox_modes, allowed_approval_policies
 	hasMCP          = harness.Version{Minor: 87}
 	hasRules        = harness.Version{Minor: 95}
 	hasNetwork      = harness.Version{Minor: 99}            // experimental_network with flat lists, allowed_web_search_modes
@@ -78,6 +79,7 @@ const (
 
 const (
 	limitSandbox = "--add-dir and -C still add writable folders"
+	limitOlder   = "0.77.0 is the oldest version that halo renders for: of an older one it is not known that a requirement holds this"
 	limitModes   = "allowed_sandbox_modes refuses full access only: a user's own permission profile or [sandbox_workspace_write] may open every folder and the network"
 	limitRoots   = "the roots are granted but are no ceiling, since --add-dir and -C add more, and a root that exists and that the user cannot write keeps every session from starting"
 	limitPaths   = "files behind a pattern are those that exist when a command starts, at most 8 folders deep"
@@ -100,6 +102,7 @@ var (
 
 // table says what was seen or read for each concept. The first row that fits counts.
 var table = [...]harness.Capability{
+	{Concept: harness.Sandbox, Until: "0.77.0", Grade: harness.None, Limit: limitOlder, Evidence: readOld},
 	{Concept: harness.Sandbox, Until: "0.138.0", Grade: harness.Overridable, How: howModes, Limit: limitModes, Bypass: tables, Evidence: readOld},
 	{Concept: harness.Sandbox, OS: linux, Grade: harness.Enforced, How: howSandbox, Limit: limitSandbox, Verified: true, Evidence: observed},
 	{Concept: harness.Sandbox, OS: darwin, Grade: harness.Enforced, How: howSandbox, Limit: limitSandbox, Evidence: readMac},
@@ -137,6 +140,7 @@ var table = [...]harness.Capability{
 	{Concept: harness.Permissions, OS: darwin, Grade: harness.Overridable, How: howRules, Limit: limitRules, Bypass: []string{"sh -c"}, Evidence: readMac},
 	{Concept: harness.Permissions, OS: windows, Grade: harness.Overridable, How: howRules, Limit: limitRules, Bypass: []string{"any other shell"}, Evidence: readWin},
 
+	{Concept: harness.BypassLock, Until: "0.77.0", Grade: harness.None, Limit: limitOlder, Evidence: readOld},
 	{Concept: harness.BypassLock, OS: linux, Grade: harness.Enforced, How: howBypass, Verified: true, Evidence: observed},
 	{Concept: harness.BypassLock, OS: darwin, Grade: harness.Enforced, How: howBypass, Evidence: readMac},
 	{Concept: harness.BypassLock, OS: windows, Grade: harness.Enforced, How: howBypass, Evidence: readWin},

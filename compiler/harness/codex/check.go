@@ -46,9 +46,9 @@ type knownKey struct {
 var requirementKeys = [...]knownKey{
 	{"additional_developer_instructions", text, hasInstructions},
 	{"allow_managed_hooks_only", boolean, hasHookLock},
-	{"allowed_approval_policies", textList, harness.Version{Minor: 77}},
+	{"allowed_approval_policies", textList, hasRequirements},
 	{"allowed_permission_profiles/*", boolean, hasProfiles},
-	{"allowed_sandbox_modes", textList, harness.Version{Minor: 77}},
+	{"allowed_sandbox_modes", textList, hasRequirements},
 	{"allowed_web_search_modes", textList, hasNetwork},
 	{"check_for_update_on_startup", boolean, hasIdentity},
 	{"default_permissions", text, hasProfiles},
@@ -412,6 +412,9 @@ func textsOf(v any) []string {
 // sandbox compares the profile, the modes and the approval policies.
 func (c *checker) sandbox() {
 	p := c.Policy
+	if c.Version.Less(hasRequirements) {
+		return
+	}
 	if p.Permissions.DisableBypass.V && len(textsOf(c.req["allowed_approval_policies"])) == 0 {
 		c.bad("/allowed_approval_policies", "is missing: approvals could be switched off")
 	}

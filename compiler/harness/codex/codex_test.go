@@ -99,7 +99,7 @@ func TestGolden(t *testing.T) {
 			t.Run(name+"/"+os, func(t *testing.T) { golden(t, name+"."+os, target(t, body, os, newest)) })
 		}
 	}
-	for _, version := range []string{"0.77.0", "0.99.0", "0.117.0", "0.120.0", "0.137.0", "0.138.0", "0.150.1", "0.160.1"} {
+	for _, version := range []string{"0.76.0", "0.77.0", "0.99.0", "0.117.0", "0.120.0", "0.137.0", "0.138.0", "0.150.1", "0.160.1"} {
 		t.Run("everything/"+version, func(t *testing.T) { golden(t, "everything.linux-"+version, target(t, everything, "linux", version)) })
 	}
 }

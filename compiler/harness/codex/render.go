@@ -111,7 +111,9 @@ func (r *renderer) confine() {
 	if readOnly {
 		modes = modes[:1]
 	}
-	r.req.set("allowed_sandbox_modes", modes)
+	if !r.Version.Less(hasRequirements) {
+		r.req.set("allowed_sandbox_modes", modes)
+	}
 	switch {
 	case s.Mode.IsSet():
 		r.standing(harness.Sandbox, s.ModeField, r.newer())
@@ -386,7 +388,9 @@ func (r *renderer) permissions() {
 		r.req.set("rules", object{{"prefix_rules", rules}})
 	}
 	if p.DisableBypass.V {
-		r.req.set("allowed_approval_policies", []string{"on-request", "untrusted"})
+		if !r.Version.Less(hasRequirements) {
+			r.req.set("allowed_approval_policies", []string{"on-request", "untrusted"})
+		}
 		r.standing(harness.BypassLock, "permissions.disableBypass", "")
 	}
 }
