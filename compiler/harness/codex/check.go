@@ -25,6 +25,7 @@ type shape uint8
 const (
 	boolean shape = iota
 	text
+	variable // a text that may be empty
 	number
 	textList
 	command // an MCP command identity
@@ -107,7 +108,7 @@ var configKeys = [...]knownKey{
 	{"otel/trace_exporter", none, harness.Version{}},
 	{"sandbox_mode", text, harness.Version{}},
 	{"sandbox_workspace_write/writable_roots", textList, harness.Version{}},
-	{"shell_environment_policy/set/*", text, harness.Version{}},
+	{"shell_environment_policy/set/*", variable, harness.Version{}},
 	{"show_raw_agent_reasoning", boolean, harness.Version{}},
 	{"tui", subtree, harness.Version{}},
 }
@@ -267,6 +268,10 @@ func (c *checker) value(path []string, v any, want shape) {
 		}
 	case text:
 		word(at, v)
+	case variable:
+		if _, ok := v.(string); !ok {
+			c.bad(at, "is not a text")
+		}
 	case textList:
 		l, ok := v.([]any)
 		if !ok {
