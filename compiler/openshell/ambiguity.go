@@ -156,7 +156,7 @@ type connectionTraits struct {
 }
 
 func connectionOf(e *Endpoint) connectionTraits {
-	return connectionTraits{e.isTCP(), e.skipsTLS(), ipSet(e)}
+	return connectionTraits{e.isTCP(), e.saysSkip(), ipSet(e)}
 }
 
 func connectionConflicts(a, b *Endpoint) conflicts {
@@ -247,6 +247,8 @@ func (e *Endpoint) websocketGraphQL() bool {
 		slices.ContainsFunc(e.Rules, hasFields) || slices.ContainsFunc(e.DenyRules, hasFields)
 }
 
+func (e *Endpoint) allowsAllMCP() bool { return e.MCP != nil && isTrue(e.MCP.AllowAllKnownMCPMethods) }
+
 func (e *Endpoint) strictToolNames() bool {
 	return e.MCP == nil || e.MCP.StrictToolNames == nil || *e.MCP.StrictToolNames
 }
@@ -336,7 +338,22 @@ func pathsOverlap(a, b string) bool {
 	return !okA || !okB || meet(x, y)
 }
 
-// selectAutomaton reads an endpoint path in the dialect that the proxy uses to choose a parser (Rust's glob crate without literal separators).
+// routeAutomaton reads an endpoint path as the proxy does to choose a parser: what stands in front of a final /** is taken literally, and stands for itself, too.
+func routeAutomaton(pattern string) (automaton, bool) {
+	dir, below := strings.CutSuffix(pattern, "/**")
+	if !below {
+		return selectAutomaton(pattern)
+	}
+	var a automaton
+	a.readText(dir)
+	a.states = append(a.states, autoState{step: oneRune('/'), steps: true, skip2: true})
+	a.star(anyRune)
+	a.end()
+	return a, true
+}
+
+// selectAutomaton reads an endpoint path in the dialect of Rust's glob crate without literal separators, which the gateway compares paths in and the proxy uses for
+// what routeAutomaton does not know.
 func selectAutomaton(pattern string) (automaton, bool) {
 	var a automaton
 	rs := []rune(pattern)

@@ -72,7 +72,7 @@ func TestCases(t *testing.T) {
 			}
 		})
 	}
-	if n["build"] != 18 || n["check"] != 30 || n["decide"] != 12 {
+	if n["build"] != 18 || n["check"] != 30 || n["decide"] != 15 {
 		t.Errorf("cases read: %v", n)
 	}
 }
@@ -90,15 +90,20 @@ func testBuild(t *testing.T, c testCase) {
 	out := Compose(in)
 	fs = append(fs, out.Findings...)
 	if c.Expect.Error != "" {
-		want := map[string]*diag.Code{"unsupported-inference": codeAgent, "inference-without-agent": codeAgent, "endpoint-unsupported": codeBaseURL,
+		want := map[string]*diag.Code{"unsupported-inference": codeAgent, "endpoint-unsupported": codeBaseURL,
 			"invalid-workspace-host": codeWorkspaceHost, "workspace-json": codeWorkspace}[c.Expect.Error]
 		if len(fs) != 1 || want == nil || fs[0].Code != want || fs[0].Severity != diag.Error {
 			t.Errorf("findings %v, want one %s", show(fs), c.Expect.Error)
 		}
 		return
 	}
-	if len(fs) > 0 {
+	if HasErrors(fs) || len(fs) != len(c.Expect.Warns) {
 		t.Fatalf("findings: %v", show(fs))
+	}
+	for i, w := range c.Expect.Warns {
+		if !strings.Contains(fs[i].Message, w) {
+			t.Errorf("no warning says %q: %s", w, show(fs))
+		}
 	}
 	if found := Check(out.Policy); len(found) > 0 {
 		t.Errorf("the composed policy has findings: %v", show(found))
@@ -197,6 +202,44 @@ func testDecide(t *testing.T, c testCase) {
 		}
 		if naive := naiveDecide(p, q); naive != r.Want {
 			t.Errorf("request %d %+v: the reference says %s, want %s", i, q, naive, r.Want)
+		}
+	}
+}
+
+// TestDecideBody covers what the cases have no words for: requests that are judged by their body, and presets of protocols in another case.
+func TestDecideBody(t *testing.T) {
+	const all = "mcp: {allow_all_known_mcp_methods: true}"
+	rows := []struct {
+		endpoint string
+		method   string
+		call     *Call
+		want     Answer
+	}{
+		{"protocol: mcp, " + all, "POST", &Call{Method: "tools/call", Tool: "write"}, Allow},
+		{"protocol: mcp, " + all + ", rules: [{allow: {tool: read}}]", "POST", &Call{Method: "initialize"}, Allow},
+		{"protocol: mcp, " + all + ", rules: [{allow: {tool: read}}]", "POST", &Call{Method: "tools/call", Tool: "read"}, Allow},
+		{"protocol: mcp, " + all + ", rules: [{allow: {tool: read}}]", "POST", &Call{Method: "tools/call", Tool: "write"}, Deny},
+		{"protocol: mcp, " + all + ", deny_rules: [{tool: read}]", "POST", &Call{Method: "tools/call", Tool: "read"}, Deny},
+		{"protocol: mcp, " + all + ", deny_rules: [{tool: read}]", "POST", &Call{Method: "prompts/get", Tool: "read"}, Allow},
+		{"protocol: mcp, " + all + ", deny_rules: [{}]", "POST", &Call{Method: "a.b"}, Allow},
+		{"protocol: mcp, " + all + ", deny_rules: [{}]", "POST", &Call{Method: "initialize"}, Deny},
+		{"protocol: mcp, rules: [{allow: {method: tools/call, tool: 'list*'}}]", "POST", &Call{Method: "tools/call", Tool: "list.all"}, Deny},
+		{"protocol: json-rpc, rules: [{allow: {method: a.b}}]", "POST", &Call{Method: "a.b"}, Allow},
+		{"protocol: json-rpc, rules: [{allow: {method: a.b}}]", "POST", &Call{Method: "A.b"}, Deny},
+		{"protocol: graphql, access: read-only", "POST", &Call{OperationType: "query", Fields: []string{"a"}}, Allow},
+		{"protocol: graphql, access: read-only", "POST", &Call{OperationType: "mutation", Fields: []string{"a"}}, Deny},
+		{"protocol: websocket, access: read-write", "WEBSOCKET_TEXT", nil, Allow},
+		{"protocol: WebSocket, access: read-write", "WEBSOCKET_TEXT", nil, Deny}, // expanded as for rest
+		{"protocol: WebSocket, access: read-write", "GET", nil, Allow},
+	}
+	for _, r := range rows {
+		p, fs := Parse(0, []byte("version: 1\nnetwork_policies: {a: {endpoints: [{host: a.example, port: 443, enforcement: enforce, "+r.endpoint+"}], binaries: [{path: /x}]}}\n"))
+		if fs = append(fs, Check(p)...); HasErrors(fs) {
+			t.Fatal(r.endpoint, show(fs))
+		}
+		got := NewDecider(p).Decide(&Request{Binary: "/x", Host: "a.example", Port: 443, Method: r.method, Path: "/", Call: r.call})
+		if got.Answer != r.want {
+			t.Errorf("%s: %s %+v: %s (%s), want %s", r.endpoint, r.method, r.call, got.Answer, got.Reason, r.want)
 		}
 	}
 }

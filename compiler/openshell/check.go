@@ -189,7 +189,7 @@ func (fs *findings) endpointKeys(e *Endpoint) {
 	tcp := e.isTCP()
 	mcp, jsonrpc := proto == "mcp", proto == "json-rpc"
 	hasRules, hasDeny, hasAccess := len(e.Rules) > 0, len(e.DenyRules) > 0, e.Access != ""
-	allowAll := e.MCP != nil && isTrue(e.MCP.AllowAllKnownMCPMethods)
+	allowAll := e.allowsAllMCP()
 
 	if e.Protocol != "" && !known && !tcp {
 		hint := "write one of tcp, rest, websocket, graphql, sql, json-rpc, mcp, or leave protocol out for a connection that is not inspected"
@@ -425,7 +425,7 @@ func (fs *findings) l7Rule(e *Endpoint, proto string, r *L7Rule, deny bool) {
 }
 
 func (fs *findings) mcpRules(e *Endpoint) {
-	allowAll := e.MCP != nil && isTrue(e.MCP.AllowAllKnownMCPMethods)
+	allowAll := e.allowsAllMCP()
 	toolAllow := slices.ContainsFunc(e.Rules, func(r L7Rule) bool { return r.toolMatch() != nil })
 	check := func(r *L7Rule, deny bool) {
 		at := r.Place.Path
@@ -440,7 +440,7 @@ func (fs *findings) mcpRules(e *Endpoint) {
 		case wild && !strings.HasPrefix(r.Method, "tools/"):
 			supervisor("method", "write exact methods, or a pattern that starts with tools/", "method %q, a wildcard is allowed behind tools/ only", clip(r.Method))
 		}
-		if tool != nil && r.Method != "" && r.Method != "tools/call" {
+		if tool != nil && r.Method != "" && r.Method != toolsCall {
 			supervisor("tool", "write method: tools/call", "tool with method %q, it needs method tools/call", clip(r.Method))
 		}
 		if slices.ContainsFunc(r.Params, func(p Param) bool { return p.Name != "name" || p.Match == nil }) {
@@ -483,7 +483,7 @@ func coversToolsCall(method string) bool {
 		return true
 	}
 	g, err := compileGlob(method, '.')
-	return err == nil && g.match("tools/call")
+	return err == nil && g.match(toolsCall)
 }
 
 func (fs *findings) middlewares(p *Policy) {
@@ -546,7 +546,7 @@ func (fs *findings) tlsSkipConflict(p *Policy, m *Middleware) {
 	for i := range p.Rules {
 		for k := range p.Rules[i].Endpoints {
 			e := &p.Rules[i].Endpoints[k]
-			if !e.skipsTLS() {
+			if !e.saysSkip() {
 				continue
 			}
 			host := lower(e.Host)

@@ -117,7 +117,7 @@ func TestFindings(t *testing.T) {
 			hit[r.code] = true
 		})
 	}
-	for _, c := range []*diag.Code{codeAmbiguity, codeGateway, codeSlug, codeReplace, codeAgent, codeBaseURL, codeWorkspace, codeWorkspaceHost, codeWorkspaceDrop, codeSection, codeDenied, codePermit, codeRemoved, codeGap, codeReadBack} {
+	for _, c := range []*diag.Code{codeAmbiguity, codeGateway, codeSlug, codeReplace, codeAgent, codeBaseURL, codeWorkspace, codeWorkspaceHost, codeWorkspaceDrop, codeSection, codeNoAgent, codeDenied, codePermit, codeRemoved, codeGap, codeReadBack} {
 		hit[c] = true // in the cases and in the tests of composing; nothing reaches the last, the fuzz targets would
 	}
 	for _, c := range Codes() {

@@ -67,7 +67,7 @@ var (
 	codeReplace = &diag.Code{ID: "HALO2241", Severity: diag.Warning, Title: "replace names a slug that is not replaced", Since: "0.1.0",
 		Text: "The entry has no effect. Remove it, so that a later conflict is seen."}
 	codeAgent = &diag.Code{ID: "HALO2242", Title: "agent or inference provider does not fit", Since: "0.1.0",
-		Text: "OpenShell's agents are claude and opencode, and each takes only some inference providers. An inference provider without an agent has no binary to apply to, and upstream then adds nothing."}
+		Text: "OpenShell's agents are claude and opencode, and each takes only some inference providers."}
 	codeBaseURL = &diag.Code{ID: "HALO2243", Title: "inference base URL is not usable", Since: "0.1.0",
 		Text:   "The base URL is http or https with a plain host. Upstream falls back to the provider's default hosts when it cannot read the URL.",
 		Before: "baseURL: proxy.example.com:8443", After: "baseURL: https://proxy.example.com:8443"}
@@ -81,6 +81,8 @@ var (
 		Before: "http://registry.example.com/v2", After: "registry.example.com:80"}
 	codeSection = &diag.Code{ID: "HALO2247", Severity: diag.Warning, Title: "section of a fragment is not used", Since: "0.1.0",
 		Text: "filesystem_policy, landlock, process and network_middlewares come from the base only. Move the section to the base, or remove it."}
+	codeNoAgent = &diag.Code{ID: "HALO2248", Severity: diag.Warning, Title: "inference provider without an agent", Since: "0.1.0",
+		Text: "The hosts of an inference provider are for the executable of the agent. Without an agent nothing is added, as with the image builder."}
 	codeDenied = &diag.Code{ID: "HALO2250", Title: "sandbox policy allows what egress denies", Since: "0.1.0",
 		Text: "A sandbox may not reach a host that the profile's egress policy denies. A host that is only denied by default can be named under permit; a host on deniedDomains cannot."}
 	codePermit = &diag.Code{ID: "HALO2251", Title: "permit names a denied host", Since: "0.1.0",
@@ -97,6 +99,6 @@ var (
 func Codes() []*diag.Code {
 	return []*diag.Code{codeParse, codeRepeated, codeIdentity, codePath, codeHost, codeEndpoint, codeL7, codeL7Rule, codeSigning, codeMiddleware,
 		codeAmbiguity, codeGateway, codeNoEffect, codeAudit, codeDead, codeNothing, codePattern, codeValue, codeName, codeAllowedIPs, codeBothPorts,
-		codeMiss, codeSlug, codeReplace, codeAgent, codeBaseURL, codeWorkspace, codeWorkspaceHost, codeWorkspaceDrop, codeSection, codeDenied,
+		codeMiss, codeSlug, codeReplace, codeAgent, codeBaseURL, codeWorkspace, codeWorkspaceHost, codeWorkspaceDrop, codeSection, codeNoAgent, codeDenied,
 		codePermit, codeRemoved, codeGap, codeReadBack}
 }

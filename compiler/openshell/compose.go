@@ -161,7 +161,7 @@ func (c *composer) inference(a agent, hasAgent bool) (source, bool) {
 	}
 	switch {
 	case c.in.Agent.Text == "":
-		c.fs.compose(codeAgent, id.Pos, id.Path, "add the agent", "inference provider %s without an agent has no binary to apply to", p.id)
+		c.fs.compose(codeNoAgent, id.Pos, id.Path, "add the agent", "inference provider %s without an agent has no binary to apply to and adds nothing", p.id)
 		ok = false
 	case hasAgent && !slices.Contains(a.providers, p.id):
 		c.fs.compose(codeAgent, id.Pos, id.Path, "providers of "+a.id+": "+strings.Join(a.providers, ", "), "agent %s does not support inference provider %s", a.id, p.id)

@@ -152,7 +152,8 @@ type decideEndpoint struct {
 	rank      int
 	allows    []decideL7
 	denies    []decideL7
-	allowsAll bool // mcp: every known method
+	allowsAll bool // mcp: every method, but for narrowed
+	narrowed  bool // mcp: an allow rule names tools, so tools/call needs one
 	denyAll   bool // a deny rule matches every request
 	source    *Endpoint
 	poison    string
@@ -170,6 +171,12 @@ type decideL7 struct {
 	tool     *decideMatch
 	bodyText string // identifies what only the body can tell, for comparing policies
 }
+
+// toolsCall is the MCP method that calls a tool, callBody the bodyText of a rule for it.
+const (
+	toolsCall = "tools/call"
+	callBody  = "mcp " + toolsCall
+)
 
 type decideMatch struct {
 	name  string
@@ -238,9 +245,9 @@ func (d *Decider) endpoint(rule, index int32, e *Endpoint) {
 	}
 	if e.Path != "" && e.Path != "**" {
 		de.path = compile(e.Path, '/')
-		de.selector, de.selectOK = selectAutomaton(e.Path)
+		de.selector, de.selectOK = routeAutomaton(e.Path)
 	}
-	de.allows = compilePreset(de.protocol, e.Access)
+	de.allows = compilePreset(e.Protocol, e.Access)
 	for i := range e.Rules {
 		de.allows = append(de.allows, compileL7(&e.Rules[i], i, lower(e.Protocol), compile))
 	}
@@ -249,11 +256,13 @@ func (d *Decider) endpoint(rule, index int32, e *Endpoint) {
 		de.denies = append(de.denies, r)
 		de.denyAll = de.denyAll || de.protocol != "" && de.path == nil && r.method == "*" && r.path == nil && len(r.query) == 0 && r.op == "" && r.rpc == nil
 	}
-	de.allowsAll = de.protocol == "mcp" && len(e.Rules) == 0 && e.MCP != nil && isTrue(e.MCP.AllowAllKnownMCPMethods)
+	de.allowsAll = de.protocol == "mcp" && e.allowsAllMCP()
+	de.narrowed = slices.ContainsFunc(e.Rules, func(r L7Rule) bool { return r.toolMatch() != nil })
 	d.eps = append(d.eps, de)
 }
 
-// compilePreset writes an access preset out as rules.
+// compilePreset writes an access preset out as rules. OpenShell does so for every protocol text, "" and Websocket included, as for rest: a preset without protocol
+// inspects nothing, and allows what it names on a connection that another endpoint has inspected.
 func compilePreset(protocol, access string) []decideL7 {
 	list := func(methods ...string) []decideL7 {
 		rs := make([]decideL7, len(methods))
@@ -280,9 +289,6 @@ func compilePreset(protocol, access string) []decideL7 {
 		return list("GET")
 	case "websocket read-write":
 		return list("GET", "WEBSOCKET_TEXT")
-	}
-	if protocol == "" {
-		return nil
 	}
 	switch access {
 	case "read-only":
@@ -325,13 +331,16 @@ func compileL7(r *L7Rule, index int, protocol string, compile func(string, byte)
 		}
 	}
 	if protocol == "mcp" || protocol == "json-rpc" {
-		method := r.Method
+		method, t := r.Method, r.toolMatch()
 		if method == "" && protocol == "mcp" {
 			method = "*"
+			if t != nil {
+				method = toolsCall
+			}
 		}
 		out.rpc = compile(method, '.')
 		out.bodyText = protocol + " " + method
-		if t := r.toolMatch(); t != nil {
+		if t != nil {
 			m := matcher("name", t)
 			out.tool = &m
 			out.bodyText += " " + m.text
@@ -473,15 +482,11 @@ func (d *Decider) config(r *Request, matched []int32, dec *Decision) *decideEndp
 
 // selects compares the endpoint path in the proxy's dialect.
 func (e *decideEndpoint) selects(path string) bool {
-	switch e.pathText {
-	case "", "**", "/**":
+	if e.path == nil {
 		return true
 	}
 	if canon, why := canonicalPath(path, true); why == "" {
 		path = canon
-	}
-	if dir, ok := strings.CutSuffix(e.pathText, "/**"); ok && path == dir {
-		return true
 	}
 	return e.selectOK && e.selector.accepts(path)
 }
@@ -626,7 +631,7 @@ type l7Request struct {
 }
 
 func (q *l7Request) allowed(e *decideEndpoint) (*decideL7, bool) {
-	if e.allowsAll && q.rpc {
+	if e.allowsAll && q.rpc && !(e.narrowed && q.isToolsCall()) {
 		return nil, true
 	}
 	if e.protocol == "mcp" && strings.EqualFold(q.r.Method, "GET") {
@@ -638,6 +643,14 @@ func (q *l7Request) allowed(e *decideEndpoint) (*decideL7, bool) {
 		}
 	}
 	return nil, false
+}
+
+// isToolsCall reports a call of a tool; callBody identifies the question for an oracle.
+func (q *l7Request) isToolsCall() bool {
+	if q.o != nil {
+		return q.o(callBody)
+	}
+	return q.r.Call.Method == toolsCall
 }
 
 func (q *l7Request) denied(e *decideEndpoint, rule *decideL7) bool { return q.matches(e, rule, true) }

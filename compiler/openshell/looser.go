@@ -341,6 +341,9 @@ func (c *comparer) requests(r *Request, inBase, inNext []*decideEndpoint) (Witne
 	methods := []string{"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "WEBSOCKET_TEXT", "ANY-METHOD"}
 	var unknowns []string
 	for _, e := range all {
+		if e.allowsAll && e.narrowed {
+			unknowns = append(unknowns, callBody)
+		}
 		for i, rules := range [][]decideL7{e.allows, e.denies} {
 			for k := range rules {
 				l := &rules[k]
@@ -423,9 +426,6 @@ func pathsFor(es []*decideEndpoint) ([]string, bool) {
 			} else if !seen["select "+e.pathText] {
 				seen["select "+e.pathText] = true
 				patterns = append(patterns, []automaton{e.selector})
-			}
-			if dir, cut := strings.CutSuffix(e.pathText, "/**"); cut {
-				add(&glob{sep: '/', literal: dir})
 			}
 		}
 		for _, rules := range [][]decideL7{e.allows, e.denies} {

@@ -88,10 +88,8 @@ func naiveDecide(p *Policy, r Request) string {
 			continue
 		}
 		rules := slices.Clone(h.e.Rules)
-		if h.e.Protocol != "" && h.e.TLS != "skip" {
-			for _, m := range map[string][]string{"read-only": {"GET", "HEAD", "OPTIONS"}, "read-write": {"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH"}, "full": {"*"}}[h.e.Access] {
-				rules = append(rules, L7Rule{Method: m, Path: "**"})
-			}
+		for _, m := range map[string][]string{"read-only": {"GET", "HEAD", "OPTIONS"}, "read-write": {"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH"}, "full": {"*"}}[h.e.Access] {
+			rules = append(rules, L7Rule{Method: m, Path: "**"})
 		}
 		for _, rule := range h.e.DenyRules {
 			if naiveRule(rule, r.Method, canon, query, true) {
@@ -189,8 +187,8 @@ func naiveSelects(pattern, s string) bool {
 	if pattern == "" || pattern == "**" || pattern == "/**" {
 		return true
 	}
-	if dir, ok := strings.CutSuffix(pattern, "/**"); ok && s == dir {
-		return true
+	if dir, ok := strings.CutSuffix(pattern, "/**"); ok {
+		return s == dir || strings.HasPrefix(s, dir+"/")
 	}
 	re := regexp.QuoteMeta(strings.ReplaceAll(pattern, "**/", "\x00"))
 	re = strings.NewReplacer("\x00", "(?:.*)", `\*\*`, ".*", `\*`, ".*", `\?`, ".").Replace(re)

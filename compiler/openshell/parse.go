@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 
@@ -28,6 +29,10 @@ const (
 func Parse(file int, data []byte) (*Policy, []Finding) {
 	p := &parser{file: file}
 	pol := &Policy{}
+	if !utf8.Valid(data) {
+		p.out.refuse([]Kind{KindParse}, codeParse, diag.NewPos(file, 1, 1), "", "save the file as UTF-8", "the file is not UTF-8 text") // the YAML reader would take UTF-16
+		return pol, p.out
+	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
 	switch err := dec.Decode(&doc); {

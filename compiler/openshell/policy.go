@@ -240,7 +240,11 @@ func (e *Endpoint) EffectivePorts() []uint16 {
 // isTCP reports the explicit spelling of "not inspected"; OpenShell compares it without regard to case.
 func (e *Endpoint) isTCP() bool { return strings.EqualFold(e.Protocol, "tcp") }
 
-func (e *Endpoint) skipsTLS() bool { return strings.EqualFold(e.TLS, "skip") }
+// skipsTLS reports a raw tunnel: only the exact text counts, any other is automatic.
+func (e *Endpoint) skipsTLS() bool { return e.TLS == "skip" }
+
+// saysSkip is how the gateway compares endpoints, which it does without regard to case.
+func (e *Endpoint) saysSkip() bool { return strings.EqualFold(e.TLS, "skip") }
 
 // inspected reports whether OpenShell reads requests to the endpoint.
 func (e *Endpoint) inspected() bool { return e.Protocol != "" && !e.isTCP() && !e.skipsTLS() }

@@ -98,15 +98,20 @@ func (c *openshellCase) build(t *testing.T) {
 	}
 	r := run(t, nil, args...)
 	if c.Expect.Error != "" {
-		code := map[string]string{"unsupported-inference": "HALO2242", "inference-without-agent": "HALO2242", "endpoint-unsupported": "HALO2243",
+		code := map[string]string{"unsupported-inference": "HALO2242", "endpoint-unsupported": "HALO2243",
 			"invalid-workspace-host": "HALO2245", "workspace-json": "HALO2244"}[c.Expect.Error]
 		if r.status != 1 || r.stdout != "" || code == "" || !strings.Contains(r.stderr, code) {
 			t.Errorf("want status 1 and %s (%s): %v", c.Expect.Error, code, r)
 		}
 		return
 	}
-	if r.status != 0 || r.stderr != "" {
+	if r.status != 0 || r.stderr != "" && len(c.Expect.Warns) == 0 {
 		t.Fatal(r)
+	}
+	for _, w := range c.Expect.Warns {
+		if !strings.Contains(r.stderr, w) {
+			t.Errorf("no warning says %q: %v", w, r)
+		}
 	}
 	var p struct {
 		NetworkPolicies map[string]struct {
