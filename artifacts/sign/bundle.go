@@ -23,6 +23,8 @@ type FormatError struct{ Reason string }
 
 func (e *FormatError) Error() string { return e.Reason }
 
+var errNotWhole = errors.New("not a JSON object from the first byte to the last")
+
 // Bundle is a parsed Sigstore bundle.
 type Bundle struct {
 	// MediaType is one of the two spellings of version 0.3.
@@ -95,9 +97,13 @@ func parseBundle(data []byte) (*Bundle, error) {
 	if len(data) > MaxBundleSize {
 		return nil, fmt.Errorf("larger than %d bytes", MaxBundleSize)
 	}
-	// No writer of bundles ends the file with a line end; nothing can be added to one unnoticed.
+	whole := data
+	// The attest actions of GitHub and sigstore-python end the file with a line end (actions/attest src/main.ts, read 2026-11).
+	if rest, ok := bytes.CutSuffix(data, []byte("\n")); ok {
+		data = bytes.TrimSuffix(rest, []byte("\r"))
+	}
 	if len(data) == 0 || data[0] != '{' || data[len(data)-1] != '}' {
-		return nil, errors.New("not a JSON object from the first byte to the last")
+		return nil, errNotWhole
 	}
 	top, err := object(data, "mediaType", "verificationMaterial", "messageSignature", "dsseEnvelope")
 	if err != nil {
@@ -131,6 +137,10 @@ func parseBundle(data []byte) (*Bundle, error) {
 				return nil, err
 			}
 		}
+	}
+	// halo and cosign, who sign with keys, write none, so nothing can be added to such a signature unnoticed.
+	if len(data) < len(whole) && !b.Certificate && top["dsseEnvelope"] == nil {
+		return nil, errNotWhole
 	}
 	if top["dsseEnvelope"] != nil {
 		b.Envelope = true

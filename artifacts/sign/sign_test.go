@@ -250,6 +250,8 @@ func TestParseBundle(t *testing.T) {
 		{"URL-safe base64", edit(digest, `"digest":"__8="`), "not standard base64"},
 		{"base64 with a line end", edit(digest, `"digest":"AA\n=="`), "an escape"},
 		{"attestation", `{"mediaType":"` + MediaType + `","verificationMaterial":{"publicKey":` + hint + `},"dsseEnvelope":{"payload":"","payloadType":"","signatures":[]}}`, "DSSE"},
+		{"attestation with a line end", `{"mediaType":"` + MediaType + `","verificationMaterial":{"publicKey":` + hint + `},"dsseEnvelope":{"payload":"","payloadType":"","signatures":[]}}` + "\n", "DSSE"},
+		{"attestation with two line ends", `{"mediaType":"` + MediaType + `","verificationMaterial":{"publicKey":` + hint + `},"dsseEnvelope":{"payload":"","payloadType":"","signatures":[]}}` + "\n\n", "to the last"},
 		{"attestation and signature", edit(`"messageSignature"`, `"dsseEnvelope":{},"messageSignature"`), "both"},
 		{"large", good + strings.Repeat(" ", MaxBundleSize), "larger"},
 	} {
@@ -267,9 +269,12 @@ func TestParseBundle(t *testing.T) {
 			}
 		})
 	}
-	// A certificate is nobody that a key knows, even when the key made the signature.
-	if _, err := VerifyBundle([]byte(edit(`"publicKey":`+hint, `"certificate":{"rawBytes":"AA=="}`)), []PublicKey{pub}, message); !errors.Is(err, ErrUnknownSigner) {
-		t.Errorf("certificate: %v", err)
+	// A certificate is nobody that a key knows, even when the key made the signature. Those who sign with one end the file with a line end.
+	for _, end := range []string{"", "\n", "\r\n"} {
+		certified := edit(`"publicKey":`+hint, `"certificate":{"rawBytes":"AA=="}`) + end
+		if _, err := VerifyBundle([]byte(certified), []PublicKey{pub}, message); !errors.Is(err, ErrUnknownSigner) {
+			t.Errorf("certificate with line end %q: %v", end, err)
+		}
 	}
 	// A hint of no key that is known says nothing about the signature unless a known key made it; without a hint every key is tried.
 	_, other := newKey(t)

@@ -49,7 +49,8 @@ func TestKeyless(t *testing.T) {
 	bundle := filepath.Join("r", "manifest.json.sigstore.json")
 	write(bundle, w.Sign(manifest, by))
 	by.Predicate = "https://slsa.dev/provenance/v1"
-	write(filepath.Join("r", "provenance.sigstore.json"), w.Sign(manifest, by))
+	// The attest actions of GitHub end the file with a line end.
+	write(filepath.Join("r", "provenance.sigstore.json"), append(w.Sign(manifest, by), '\n'))
 	write("root.json", w.TrustedRoot(keylesstest.Root{}))
 	write("other.json", keylesstest.New(w.Now).TrustedRoot(keylesstest.Root{}))
 	write("elsewhere.json", w.Sign([]byte("{}"), by))
