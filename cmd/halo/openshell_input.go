@@ -50,7 +50,6 @@ func (d *documents) Open(string) (fs.File, error) { return nil, fs.ErrNotExist }
 // flag makes a document of the values of a flag.
 func (d *documents) flag(name string, values ...string) []openshell.Host {
 	var out []openshell.Host
-	values = slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "" && len(values) == 1 })
 	if len(values) == 0 {
 		return nil
 	}
@@ -61,11 +60,12 @@ func (d *documents) flag(name string, values ...string) []openshell.Host {
 	return out
 }
 
-func one(hs []openshell.Host) openshell.Host {
-	if len(hs) == 0 {
-		return openshell.Host{}
+// value is flag for one that takes a single value; "" is an absent one.
+func (d *documents) value(c *cli.Context, name string) openshell.Host {
+	if v := c.String(name); v != "" {
+		return d.flag(name, v)[0]
 	}
-	return hs[0]
+	return openshell.Host{}
 }
 
 // report joins findings and where they lie.
@@ -158,8 +158,7 @@ func (p *program) compose(c *cli.Context, d *documents, hostFlag string) (*opens
 		}
 		in.Base, fs = base, append(fs, found...)
 	}
-	in.Provider, in.BaseURL = one(d.flag("inference", c.String("inference"))), one(d.flag("base-url", c.String("base-url")))
-	in.Agent = one(d.flag("agent", c.String("agent")))
+	in.Provider, in.BaseURL, in.Agent = d.value(c, "inference"), d.value(c, "base-url"), d.value(c, "agent")
 	if name := c.String("workspace"); name != "" {
 		file, data, err := p.read(d, name)
 		if err != nil {

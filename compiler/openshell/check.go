@@ -257,7 +257,7 @@ func (fs *findings) endpointKeys(e *Endpoint) {
 	switch e.TLS {
 	case "", "skip":
 	case "terminate", "passthrough":
-		warn(false, "tls", "leave tls out", "tls: %s is deprecated and does nothing, TLS is detected by itself", e.TLS)
+		warn(false, "tls", "leave tls out, newer versions of OpenShell refuse it", "tls: %s is deprecated and does nothing, TLS is detected by itself", e.TLS)
 	}
 	if hasAccess && !slices.Contains([]string{"read-only", "read-write", "full"}, e.Access) {
 		warn(true, "access", "write read-only, read-write or full", "access %q is unknown, so nothing is allowed", clip(e.Access))

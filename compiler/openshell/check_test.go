@@ -152,6 +152,22 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
+// TestUnknownKeyHints covers keys of other versions of OpenShell, and files that are not read as they look.
+func TestUnknownKeyHints(t *testing.T) {
+	for _, r := range []struct{ policy, message, hint string }{
+		{"version: 1\ninference: {allowed_routes: [x]}\n", `unknown key "inference" in the policy`, "older versions"},
+		{endpointPolicy("{host: a.example.com, port: 443, protocol: mcp, mcp: {versions: [x]}}"), `unknown key "versions"`, "newer versions"},
+		{endpointPolicy("{host: a.example.com, port: 443, acces: full}"), `unknown key "acces"`, "did you mean access?"},
+		{endpointPolicy("{host: a.example.com, port: 443, zone: full}"), `unknown key "zone"`, "known keys: host, path"},
+		{"\xff\xfev\x00e\x00r\x00s\x00i\x00o\x00n\x00:\x00 \x001\x00", "the file is not UTF-8 text", "save the file as UTF-8"},
+	} {
+		_, fs := Parse(0, []byte(r.policy))
+		if len(fs) != 1 || fs[0].Severity != diag.Error || !strings.Contains(fs[0].Message, r.message) || !strings.Contains(fs[0].Hint, r.hint) {
+			t.Errorf("%q: %s", r.policy, show(fs))
+		}
+	}
+}
+
 func TestAmbiguityAcrossSources(t *testing.T) {
 	a := parsed(t, 1, endpointPolicy("{host: '*.example.com', port: 443, tls: skip}"))
 	b := parsed(t, 2, strings.Replace(endpointPolicy("{host: api.example.com, ports: [80, 443]}"), "  a:", "  b:", 1))

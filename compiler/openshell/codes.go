@@ -42,7 +42,7 @@ var (
 		Text:   "Only the exact text enforce blocks. Left out, or anything else, means audit: the request passes and a line is logged.",
 		Before: "protocol: rest\naccess: read-only", After: "protocol: rest\nenforcement: enforce\naccess: read-only"}
 	codeDead = &diag.Code{ID: "HALO2221", Severity: diag.Warning, Title: "keys that nobody reads", Since: "0.1.0",
-		Text:   "Without protocol nothing is inspected: access, rules, enforcement and path are accepted and do nothing.",
+		Text:   "Without protocol nothing is inspected: access, rules, enforcement and path are accepted and limit nothing. What access and rules name is even allowed on a connection that another endpoint has inspected.",
 		Before: "{host: a.example.com, port: 443, access: read-only}", After: "{host: a.example.com, port: 443, protocol: rest, enforcement: enforce, access: read-only}"}
 	codeNothing = &diag.Code{ID: "HALO2222", Severity: diag.Warning, Title: "rule that matches nothing", Since: "0.1.0",
 		Text:   "In a rest or websocket rule a missing path or method matches nothing: an allow rule then allows nothing, a deny rule denies nothing. A rule without binaries matches no process.",

@@ -180,13 +180,7 @@ func (p *parser) part(n *yaml.Node, path string, into part) {
 		seen[name] = n.Content[i]
 		dst := into.field(name)
 		if dst == nil {
-			hint := ""
-			if near := diag.Nearest(name, keyNames(keys)); near != "" {
-				hint = "did you mean " + near + "?"
-			} else {
-				hint = "known keys: " + strings.Join(keyNames(keys), ", ")
-			}
-			p.refuse(n.Content[i], kp, hint, "unknown key %q in %s", clip(name), pathWord(path))
+			p.refuse(n.Content[i], kp, unknownHint(into, name, keyNames(keys)), "unknown key %q in %s", clip(name), pathWord(path))
 			continue
 		}
 		at.keys = append(at.keys, keyAt{name, -1, p.pos(n.Content[i+1])})
@@ -201,6 +195,24 @@ func (p *parser) part(n *yaml.Node, path string, into part) {
 			p.refuse(n, path, hint, "required key %q is missing in %s", k.name, pathWord(path))
 		}
 	}
+}
+
+// unknownHint says what an unknown key of a part was meant to be, or which OpenShell knows it.
+func unknownHint(in part, name string, known []string) string {
+	switch in.(type) {
+	case *Policy:
+		if name == "inference" {
+			return "older versions of OpenShell knew it, today's refuse the whole policy: remove it, and attach an inference provider to the sandbox"
+		}
+	case *MCP:
+		if name == "versions" {
+			return "newer versions of OpenShell know it, those up to v0.0.111 refuse the whole policy: remove it"
+		}
+	}
+	if near := diag.Nearest(name, known); near != "" {
+		return "did you mean " + near + "?"
+	}
+	return "known keys: " + strings.Join(known, ", ")
 }
 
 func keyNames(keys []key) []string {
