@@ -55,7 +55,8 @@ func Load(ctx context.Context, fsys fs.FS, opts Options, diags *diag.List) *Repo
 	opt := source.Options{Nullable: "openshell.admin.allow_", Limits: opts.Limits, Workers: opts.Workers, Inspect: opts.Inspect, SkipDir: skipDir, Extra: referenced,
 		Raw: func(name string) bool { return PackName(name) != "" || otherFile(name) }}
 	if opts.Question != nil {
-		opt.Needless = opts.Question.needless
+		// Packs and the files that documents name are for lint to judge: what a ring may reach is in the documents.
+		opt.Needless, opt.Extra = opts.Question.needless, nil
 	}
 	repo.Files = source.Read(ctx, fsys, opt, diags, func(doc *source.Document, out *diag.List) {
 		slots.put(doc, visit(doc, &in, out, opts.ReadPack))

@@ -19,9 +19,6 @@ func (q *Question) needless(name string, data []byte) bool {
 	if name == RootFile {
 		return false
 	}
-	if PackName(name) != "" || otherFile(name) {
-		return true
-	}
 	if bytes.IndexByte(data, '\\') >= 0 {
 		// An escape can spell a key in another way.
 		return false

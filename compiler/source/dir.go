@@ -45,7 +45,7 @@ func (d dirFS) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return os.OpenFile(full, os.O_RDONLY|noFollow, 0)
+	return open(full)
 }
 
 // Lstat describes a file without following a link.
@@ -71,7 +71,7 @@ func (d dirFS) ReadDir(name string) ([]fs.DirEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(full, os.O_RDONLY|noFollow, 0)
+	f, err := open(full)
 	if err != nil {
 		return nil, err
 	}
