@@ -76,7 +76,7 @@ func Do(ctx context.Context, prefix string, run Run) (Result, error) {
 	run.Path = []string{probe.ProgramDir + "/node_modules/.bin"}
 	// A writable root of the policy lies there.
 	run.Memory = []string{"/opt"}
-	run.Gateways = []string{"https://" + Gateway}
+	run.Gateways = append(run.Gateways, "https://"+Gateway)
 	if len(run.Requests) > 0 {
 		talk, err := json.Marshal(script{run.Requests, run.Framed})
 		if err != nil {

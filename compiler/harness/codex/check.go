@@ -1,7 +1,9 @@
 package codex
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -14,6 +16,7 @@ import (
 	"halos.dev/halo/compiler/harness/recheck"
 	"halos.dev/halo/compiler/host"
 	"halos.dev/halo/compiler/policy"
+	"halos.dev/halo/compiler/source"
 )
 
 // maxSize bounds a rendered file. The program has no limit of its own; a file beyond this is a mistake.
@@ -209,6 +212,8 @@ func check(t harness.Target, files []harness.File) []harness.Finding {
 	c.sandbox()
 	c.paths()
 	c.hosts()
+	c.servers()
+	c.hookLists()
 	c.rest()
 	slices.SortStableFunc(c.out, func(a, b harness.Finding) int {
 		return strings.Compare(a.Dest+"\x00"+a.Pointer, b.Dest+"\x00"+b.Pointer)
@@ -525,6 +530,7 @@ func (c *checker) paths() {
 		}
 	}
 	if c.Version.Less(hasProfiles) {
+		c.legacyRoots()
 		return
 	}
 	roots := map[string]bool{}
@@ -543,6 +549,25 @@ func (c *checker) paths() {
 		if rooms[s] == "write" && !roots[s] {
 			c.bad(at, "makes "+s+" writable, which the policy does not")
 		}
+	}
+}
+
+// legacyRoots compares the writable roots of config.toml.
+func (c *checker) legacyRoots() {
+	got := recheck.Set(textsOf(lookup(c.conf, "sandbox_workspace_write", "writable_roots")))
+	for _, item := range c.Policy.Sandbox.WritableRoots.Items {
+		if item.Path.Kind() == fspath.Absolute && c.OS == "windows" {
+			continue
+		}
+		for _, s := range fspath.Spellings(item.Path, c.OS) {
+			if !got[s] || c.conf["sandbox_mode"] != policy.ModeWorkspaceWrite {
+				c.inConfig("/sandbox_workspace_write/writable_roots", "does not grant the writable root "+s+" in the mode "+policy.ModeWorkspaceWrite)
+			}
+			delete(got, s)
+		}
+	}
+	for _, s := range slices.Sorted(maps.Keys(got)) {
+		c.inConfig("/sandbox_workspace_write/writable_roots", "makes "+s+" writable, which the policy does not")
 	}
 }
 
@@ -617,84 +642,201 @@ func (c *checker) hosts() {
 	if !open && opened {
 		c.bad("/permissions/"+name+"/network", "opens the network although unlisted hosts are denied")
 	}
+	if open && !v.Less(hasProfiles) && (lookup(c.req, "permissions", name, "network", "enabled") != true || lookup(c.req, "permissions", name, "network", "domains", "*") != "allow") {
+		c.bad("/permissions/"+name+"/network", "does not open the hosts on no list, which the policy allows")
+	}
 	if open && opened && network["enabled"] != true {
 		c.bad("/permissions/"+name+"/network", "opens the network without the proxy that holds denied hosts")
 	}
 }
 
-// rest compares servers, hooks, the gateway, telemetry, instructions and rules.
-func (c *checker) rest() {
-	p, v := c.Policy, c.Version
-	servers, listed := c.req["mcp_servers"].(map[string]any)
-	if p.MCP.ManagedOnly.V && !v.Less(hasMCP) && !listed {
+// inConfig reports a finding in config.toml.
+func (c *checker) inConfig(pointer, message string) {
+	c.out = append(c.out, harness.Finding{Dest: c.confDest, Pointer: pointer, Message: message})
+}
+
+// differs reports a value at a path of a document that is not the one wanted.
+func (c *checker) differs(since harness.Version, want any, path ...string) {
+	doc, dest := c.req, c.reqDest
+	if c.Version.Less(since) {
+		doc, dest = c.conf, c.confDest
+	}
+	if lookup(doc, path...) != want {
+		c.out = append(c.out, harness.Finding{Dest: dest, Pointer: pointer(path), Message: fmt.Sprintf("is not %v, which the policy asks for", want)})
+	}
+}
+
+// servers compares the closed list of servers and their definitions.
+func (c *checker) servers() {
+	m, v := &c.Policy.MCP, c.Version
+	closed, listed := c.req["mcp_servers"].(map[string]any)
+	installed := lookupTable(c.conf, "mcp_servers")
+	if m.ManagedOnly.V && !v.Less(hasMCP) && !listed {
 		c.bad("/mcp_servers", "is missing: servers of the user would run")
 	}
-	for _, name := range slices.Sorted(maps.Keys(servers)) {
-		s, _ := servers[name].(map[string]any)
+	wanted := map[string]*policy.Server{}
+	for i := range m.Servers {
+		s := &m.Servers[i]
+		if !slices.ContainsFunc(m.Denied.Items, func(d source.Str) bool { return d.V == s.Name.V }) && (s.URL.IsSet() || len(s.Command.Items) > 0) {
+			wanted[s.Name.V] = s
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(closed)) {
+		s, _ := closed[name].(map[string]any)
 		identity, _ := s["identity"].(map[string]any)
 		if len(s) != 1 || len(identity) != 1 {
 			c.bad("/mcp_servers/"+name, "has no identity of just a command or a URL: the program does not start, or compares less")
 		}
-		if !slices.ContainsFunc(p.MCP.Servers, func(x policy.Server) bool { return x.Name.V == name }) {
+		if want := wanted[name]; want == nil {
 			c.bad("/mcp_servers/"+name, "is a server that the policy does not name")
+		} else if !identifies(identity, want) {
+			c.bad("/mcp_servers/"+name+"/identity", "is not that of the policy's server")
 		}
-	}
-	installed := lookupTable(c.conf, "mcp_servers")
-	inConfig := func(pointer, message string) {
-		c.out = append(c.out, harness.Finding{Dest: c.confDest, Pointer: pointer, Message: message})
-	}
-	for _, name := range slices.Sorted(maps.Keys(servers)) {
 		if installed[name] == nil {
-			inConfig("/mcp_servers/"+name, "is missing: the server is permitted and not installed")
+			c.inConfig("/mcp_servers/"+name, "is missing: the server is permitted and not installed")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(installed)) {
-		if !slices.ContainsFunc(p.MCP.Servers, func(x policy.Server) bool { return x.Name.V == name }) {
-			inConfig("/mcp_servers/"+name, "is a server that the policy does not name")
+		def, _ := installed[name].(map[string]any)
+		if want := wanted[name]; want == nil {
+			c.inConfig("/mcp_servers/"+name, "is a server that the policy does not name")
+		} else if !defines(def, want) {
+			c.inConfig("/mcp_servers/"+name, "is another server than the policy's")
 		}
 	}
-	for _, e := range p.Env {
-		if lookup(c.conf, "shell_environment_policy", "set", e.Key.V) != e.Value.V {
-			inConfig("/shell_environment_policy/set/"+e.Key.V, "is not what the policy says: "+e.Value.V)
+	for name, s := range wanted {
+		// A command is left out where its arguments could not be compared.
+		if installed[name] == nil && !(m.ManagedOnly.V && !s.URL.IsSet() && v.Less(hasIdentity)) {
+			c.inConfig("/mcp_servers/"+name, "is missing: the policy's server is not installed")
 		}
 	}
-	if p.Hooks.ManagedOnly.V && !v.Less(hasHookLock) && (c.req["allow_managed_hooks_only"] != true || lookup(c.req, "features", "hooks") != true) {
+}
+
+// identifies reports whether an identity is that of a server.
+func identifies(id map[string]any, s *policy.Server) bool {
+	if s.URL.IsSet() {
+		return id["url"] == s.URL.V
+	}
+	args, _ := lookup(id, "command", "args").([]any)
+	argv := texts(s.Command)
+	return lookup(id, "command", "executable") == argv[0] && slices.EqualFunc(args, argv[1:], func(x any, want string) bool {
+		a, _ := x.(map[string]any)
+		return a["value"] == want
+	})
+}
+
+// defines reports whether a definition is that of a server.
+func defines(def map[string]any, s *policy.Server) bool {
+	if !s.URL.IsSet() {
+		argv := texts(s.Command)
+		return def["command"] == argv[0] && slices.Equal(textsOf(def["args"]), argv[1:])
+	}
+	for _, h := range s.Headers {
+		name, variable := reference(h.Value.V)
+		token, bearer := strings.CutPrefix(h.Value.V, "Bearer ")
+		token, isToken := reference(token)
+		switch {
+		case variable && lookup(def, "env_http_headers", h.Key.V) != name, !strings.Contains(h.Value.V, "${") && lookup(def, "http_headers", h.Key.V) != h.Value.V,
+			bearer && isToken && strings.EqualFold(h.Key.V, "Authorization") && def["bearer_token_env_var"] != token:
+			return false
+		}
+	}
+	return def["url"] == s.URL.V
+}
+
+// hookLists compares the commands of every event, which run in their order.
+func (c *checker) hookLists() {
+	h, v := &c.Policy.Hooks, c.Version
+	if h.ManagedOnly.V && !v.Less(hasHookLock) && (c.req["allow_managed_hooks_only"] != true || lookup(c.req, "features", "hooks") != true) {
 		c.bad("/allow_managed_hooks_only", "is not true beside features.hooks: hooks of users would run, or none")
 	}
 	if c.req["hooks"] != nil && lookup(c.req, "features", "hooks") != true {
 		c.bad("/features/hooks", "is not true: a user could switch the hooks off")
+	}
+	for _, event := range policy.HookEvents {
+		var want, got []string
+		for _, k := range h.Items {
+			if k.Event.V == event && hookMatcher(event, k.Matcher.V) && !v.Less(hasHooks) {
+				want = append(want, strings.TrimPrefix(k.Matcher.V, "*")+"\x00"+k.Command.V)
+			}
+		}
+		groups, _ := lookup(c.req, "hooks", event).([]any)
+		for _, g := range groups {
+			matcher, _ := lookupIn(g, "matcher").(string)
+			list, _ := lookupIn(g, "hooks").([]any)
+			for _, x := range list {
+				command, _ := lookupIn(x, "command").(string)
+				got = append(got, matcher+"\x00"+command)
+			}
+		}
+		if !slices.Equal(got, want) {
+			c.bad("/hooks/"+event, "does not run the policy's hooks, and no others, in their order")
+		}
+	}
+}
+
+func lookupIn(v any, key string) any {
+	m, _ := v.(map[string]any)
+	return m[key]
+}
+
+// rest compares the gateway, the model, telemetry, instructions, variables, overrides and rules.
+func (c *checker) rest() {
+	p, v := c.Policy, c.Version
+	pin := p.Pin(policy.Codex)
+	set := lookupTable(c.conf, "shell_environment_policy", "set")
+	for _, e := range p.Env {
+		if set[e.Key.V] != e.Value.V {
+			c.inConfig("/shell_environment_policy/set/"+e.Key.V, "is not what the policy says: "+e.Value.V)
+		}
+	}
+	if len(set) > len(p.Env) {
+		c.inConfig("/shell_environment_policy/set", "sets variables that the policy does not")
 	}
 	if c.GatewayURL != "" {
 		doc := c.req
 		if v.Less(hasProvider) {
 			doc = c.conf
 		}
-		if doc["model_provider"] != providerName || lookup(doc, "model_providers", providerName, "base_url") != apiRoot(c.GatewayURL) {
+		if doc["model_provider"] != providerName || lookup(doc, "model_providers", providerName, "base_url") != apiRoot(c.GatewayURL) || lookup(doc, "model_providers", providerName, "wire_api") != "responses" {
 			c.bad("/model_provider", "does not point at the gateway")
 		}
 	}
-	doc := c.req
-	if v.Less(hasOtel) {
-		doc = c.conf
+	model := p.Models.Default.V
+	if pin != nil && pin.Model.IsSet() {
+		model = pin.Model.V
+	}
+	if model = cmp.Or(c.Models[model], model); model != "" && v.Less(hasIdentity) {
+		c.differs(hasIdentity, model, "model")
+	} else if model != "" {
+		c.differs(hasIdentity, model, "models", "new_thread", "model")
+	}
+	if pin != nil && pin.Version.IsSet() && !v.Less(hasIdentity) {
+		c.differs(hasIdentity, false, "check_for_update_on_startup")
 	}
 	t := &p.Telemetry
-	if t.LogPrompts.IsSet() && lookup(doc, "otel", "log_user_prompt") != t.LogPrompts.V {
-		c.bad("/otel/log_user_prompt", "is not what the policy says")
+	if t.LogPrompts.IsSet() {
+		c.differs(hasOtel, t.LogPrompts.V, "otel", "log_user_prompt")
 	}
-	if t.Enabled.V && t.OTLPEndpoint.IsSet() {
-		for _, signal := range signals {
-			want := strings.TrimSuffix(t.OTLPEndpoint.V, "/") + signal.path
-			kind := "otlp-http"
-			if t.Protocol.V == "grpc" {
-				want, kind = t.OTLPEndpoint.V, "otlp-grpc"
-			}
-			if lookup(doc, "otel", signal.key, kind, "endpoint") != want {
-				c.bad("/otel/"+signal.key, "does not send to "+want)
-			}
+	for _, signal := range signals {
+		switch {
+		case t.Enabled.IsSet() && !t.Enabled.V:
+			c.differs(hasOtel, "none", "otel", signal.key)
+		case t.Enabled.V && t.OTLPEndpoint.IsSet() && t.Protocol.V == "grpc":
+			c.differs(hasOtel, t.OTLPEndpoint.V, "otel", signal.key, "otlp-grpc", "endpoint")
+		case t.Enabled.V && t.OTLPEndpoint.IsSet():
+			c.differs(hasOtel, strings.TrimSuffix(t.OTLPEndpoint.V, "/")+signal.path, "otel", signal.key, "otlp-http", "endpoint")
 		}
 	}
 	if want := p.Instructions.V; want != "" && c.req["additional_developer_instructions"] != want && c.conf["developer_instructions"] != want {
 		c.bad("/additional_developer_instructions", "is not the policy's text")
+	}
+	if pin != nil {
+		for key, value := range pin.Overrides {
+			if x, ok := tree(value); ok && overrideFits(key, x) && !same(x, c.conf[key]) {
+				c.inConfig("/"+key, "is not what the policy's overrides say")
+			}
+		}
 	}
 	list, _ := lookup(c.req, "rules", "prefix_rules").([]any)
 	for _, l := range []struct{ decision, field string }{{"forbidden", "permissions.deny"}, {"prompt", "permissions.ask"}} {
@@ -712,6 +854,19 @@ func (c *checker) rest() {
 			}
 		}
 	}
+}
+
+// same reports whether a parsed value is one that was to be written.
+func same(want, got any) bool {
+	switch w := want.(type) {
+	case object:
+		g, ok := got.(map[string]any)
+		return ok && len(g) == len(w) && !slices.ContainsFunc(w, func(m member) bool { return !same(m.value, g[m.key]) })
+	case []any:
+		g, ok := got.([]any)
+		return ok && slices.EqualFunc(w, g, same)
+	}
+	return want == got
 }
 
 func tokens(v any) []string {

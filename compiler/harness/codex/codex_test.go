@@ -119,6 +119,7 @@ func golden(t *testing.T, name string, at harness.Target) {
 func TestMistakes(t *testing.T) {
 	at := target(t, everything, "linux", newest)
 	at.GatewayURL = "https://ai.acme.example"
+	at.Models = map[string]string{"sonnet": "acme-sonnet"}
 	files, _ := render(at)
 	const req, conf = requirementsName, configName
 	rendertest.Edits(t, Harness(), at, []rendertest.Edit{
@@ -180,12 +181,28 @@ func TestMistakes(t *testing.T) {
 		{"hook lock", `allow_managed_hooks_only = true`, ``, "/allow_managed_hooks_only", req},
 		{"hooks feature", "[features]\nhooks = true", "[features]\nhooks = false", "/features/hooks", req},
 		{"gateway", `https://ai.acme.example/v1`, `https://other.example/v1`, "does not point at the gateway", req},
-		{"collector", `https://otel.acme.example:4318/v1/logs`, `https://other.example/v1/logs`, "does not send to", req},
+		{"collector", `https://otel.acme.example:4318/v1/logs`, `https://other.example/v1/logs`, "is not https://otel.acme.example:4318/v1/logs", req},
+		{"collector of no signal", "[otel.trace_exporter.otlp-http]", "[otel.trace_exporter.otlp-grpc]", "/otel/trace_exporter", req},
 		{"prompts logged", `log_user_prompt = false`, `log_user_prompt = true`, "/otel/log_user_prompt", req},
 		{"instructions", `Ask before`, `Never ask before`, "is not the policy's text", req},
 		{"rule lost", `{ token = "--force" }`, `{ token = "--forced" }`, "has no rule for permissions.deny", req},
 		{"rule allows", `decision = "forbidden"`, `decision = "allow"`, "neither forbidden nor prompt", req},
 		{"empty rule", `pattern = [{ token = "git" }, { token = "push" }]`, `pattern = []`, "is empty", req},
+		{"hook command", `/opt/acme/log`, `/opt/acme/logs`, "does not run the policy's hooks", req},
+		{"hook of more tools", `matcher = "Bash"`, ``, "does not run the policy's hooks", req},
+		{"hook lost", "[[hooks.Stop]]\n\n[[hooks.Stop.hooks]]\ncommand = \"/opt/acme/stop --quiet\"\ntype = \"command\"\n", ``, "/hooks/Stop does not run", req},
+		{"model", `model = "acme-sonnet"`, `model = "acme-opus"`, "is not acme-sonnet", req},
+		{"update question", `check_for_update_on_startup = false`, ``, "/check_for_update_on_startup is not false", req},
+		{"identity of another URL", `identity = { url = "https://mcp.acme.example/docs" }`, `identity = { url = "https://mcp.evil.example/docs" }`, "not that of the policy's server", req},
+		{"identity of another command", `executable = "/opt/acme/mcp"`, `executable = "/opt/evil/mcp"`, "not that of the policy's server", req},
+		{"identity of more arguments", `value = "--stdio" }`, `value = "--stdio" }, { match = "exact", value = "-x" }`, "not that of the policy's server", req},
+		{"definition of another URL", `url = "https://mcp.acme.example/docs"`, `url = "https://mcp.evil.example/docs"`, "is another server", conf},
+		{"definition of another command", `command = "/opt/acme/mcp"`, `command = "/opt/evil/mcp"`, "is another server", conf},
+		{"definition of other arguments", `args = ["--stdio"]`, ``, "is another server", conf},
+		{"definition without its header", `X-Team = "TEAM"`, `X-Tean = "TEAM"`, "is another server", conf},
+		{"variable added", `ACME_PROXY_ZONE = "eu"`, "ACME_PROXY_ZONE = \"eu\"\nOTHER = \"x\"", "sets variables that the policy does not", conf},
+		{"override", `model_reasoning_effort = "high"`, `model_reasoning_effort = "low"`, "overrides", conf},
+		{"override below", `theme = "dark"`, `theme = "light"`, "overrides", conf},
 		{"secret", `ACME_PROXY_ZONE = "eu"`, `ACME_PROXY_ZONE = "ghp_0123456789abcdef"`, "GitHub token", conf},
 		{"server not installed", `[mcp_servers.build]`, `[mcp_servers.built]`, "permitted and not installed", conf},
 		{"server installed", `[mcp_servers.build]`, "[mcp_servers.other]\nurl = \"https://x.example\"\n\n[mcp_servers.build]", "does not name", conf},

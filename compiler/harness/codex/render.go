@@ -101,7 +101,7 @@ func (r *renderer) newer() string {
 
 // confine renders the sandbox: from 0.138.0 a managed profile, which nothing of the user beats, before that the modes and defaults that version knows.
 func (r *renderer) confine() {
-	p, s := r.p, &r.p.Sandbox
+	p := r.p
 	if !p.Sandboxed() {
 		r.readRules()
 		return
@@ -114,12 +114,7 @@ func (r *renderer) confine() {
 	if !r.Version.Less(hasRequirements) {
 		r.req.set("allowed_sandbox_modes", modes)
 	}
-	switch {
-	case s.Mode.IsSet():
-		r.standing(harness.Sandbox, s.ModeField, r.newer())
-	case p.Permissions.SandboxRequired.V:
-		r.standing(harness.Sandbox, "permissions.sandboxRequired", r.newer())
-	}
+	r.standing(harness.Sandbox, sandboxField(p), r.newer())
 	r.protect()
 	r.roots()
 	r.readRules()
@@ -137,6 +132,21 @@ func (r *renderer) confine() {
 		r.profile.set("filesystem", r.rooms.object)
 	}
 	r.permission(name, r.profile)
+}
+
+// sandboxField is the key by which a policy comes to a sandbox.
+func sandboxField(p *effective.Policy) string {
+	switch {
+	case p.Sandbox.Mode.IsSet():
+		return p.Sandbox.ModeField
+	case p.Permissions.SandboxRequired.V:
+		return "permissions.sandboxRequired"
+	case len(p.Sandbox.ProtectedPaths.Items) > 0:
+		return "sandbox.protectedPaths"
+	case len(p.Sandbox.WritableRoots.Items) > 0:
+		return "sandbox.writableRoots"
+	}
+	return gap.EgressField(p)
 }
 
 // permission sets a member of the permissions table.
@@ -204,7 +214,7 @@ func (r *renderer) protect() {
 			r.gap(harness.ProtectedPaths, harness.None, field, p.String(), "its braces cannot be written out as alternatives here, so it is not rendered", "list the paths one by one")
 		case rootGlob(p):
 			r.gap(harness.ProtectedPaths, harness.None, field, p.String(),
-				"a pattern in the first folder below / keeps every session from starting, so it is not rendered", "name the folder in full")
+				"a pattern in the first folder below / keeps every session from starting on Linux, so it is rendered nowhere", "name the folder in full")
 		case p.Kind() == fspath.Relative && r.Version.Less(hasProfiles):
 			r.gap(harness.ProtectedPaths, harness.None, field, p.String(), "before 0.138.0 a path relative to the workspace means a place beside the requirements file, so it is not rendered", newerProfiles)
 		case p.Kind() == fspath.Relative:
@@ -284,9 +294,7 @@ func (r *renderer) egress() {
 		}
 		switch {
 		case !p.Egress.Default.IsSet():
-			if p.Sandbox.Mode.IsSet() {
-				r.gap(harness.Sandbox, harness.Overridable, p.Sandbox.ModeField, "", "commands in the sandbox have no network, because the policy says nothing about egress", "set egress.default")
-			}
+			r.gap(harness.Sandbox, harness.Overridable, sandboxField(p), "", "commands in the sandbox have no network, because the policy says nothing about egress", "set egress.default")
 		case r.Version.Less(hasProfiles):
 			r.gap(harness.Egress, harness.None, "egress.default", "allow", "before 0.138.0 no requirement opens the network: commands have none until the user opens it", newerProfiles)
 		default:
@@ -312,8 +320,10 @@ func (r *renderer) egress() {
 	if open || len(allowed) > 0 {
 		r.gap(harness.Fetch, harness.Enforced, field, "", "the hosted web search cannot be limited to hosts, so it is off, for allowed hosts too", "")
 	}
+	grade := row(harness.Egress, r.Target).Grade
+	r.gap(harness.Egress, grade, field, "", limitReach, "")
 	if len(p.Egress.AllowedDomains.Items) > 0 {
-		r.gap(harness.Egress, row(harness.Egress, r.Target).Grade, "egress.allowedDomains", "", "an allowed host that resolves to a private, link-local or loopback address is refused", "give commands a public name for such hosts")
+		r.gap(harness.Egress, grade, "egress.allowedDomains", "", limitPrivate, "give commands a public name for such hosts")
 	}
 	network := object{{"enabled", true}}
 	switch {
@@ -357,6 +367,7 @@ func (r *renderer) permissions() {
 	if len(p.Allow.Items) > 0 {
 		r.unsupported(harness.Permissions, "permissions.allow", "a requirement can forbid commands and ask about them, not permit them")
 	}
+	r.search = r.search || !r.Version.Less(hasNetwork) && slices.ContainsFunc(p.Deny.Items, func(s source.Str) bool { return s.V == "WebSearch" || s.V == "WebFetch" })
 	var rules []object
 	for _, l := range []struct {
 		field, decision string
@@ -447,7 +458,7 @@ func (r *renderer) readRule(p string) (forms []string, why string) {
 	case !r.place(path):
 		return nil, "names an absolute path without a drive, which is no place on Windows"
 	case rootGlob(path):
-		return nil, "has a pattern in the first folder below /, which keeps every session from starting"
+		return nil, "has a pattern in the first folder below /, which keeps every session from starting on Linux"
 	}
 	if base, ok := strings.CutSuffix(path.String(), "/**"); ok && !strings.ContainsAny(base, "*?[]{}") && strings.Count(base, "/") > 0 {
 		// A folder without a pattern covers what is in it, also what is made later.
@@ -712,6 +723,9 @@ func (r *renderer) telemetry() {
 		r.gap(harness.Telemetry, harness.None, "telemetry.enabled", "", "there is no telemetry without an address, so nothing is rendered", "set telemetry.otlpEndpoint")
 	case t.OTLPEndpoint.IsSet():
 		r.gap(harness.Telemetry, harness.None, "telemetry.otlpEndpoint", "", "an address switches telemetry on here, so it is not rendered until telemetry.enabled is true", "set telemetry.enabled")
+	}
+	if t.Protocol.IsSet() && !t.OTLPEndpoint.IsSet() {
+		r.gap(harness.Telemetry, harness.None, "telemetry.protocol", "", "a protocol stands beside an address here, so it is not rendered", "set telemetry.otlpEndpoint")
 	}
 	if t.LogPrompts.IsSet() {
 		otel.set("log_user_prompt", t.LogPrompts.V)

@@ -10,11 +10,13 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"halos.dev/halo/compiler/effective"
 	"halos.dev/halo/compiler/harness"
 	"halos.dev/halo/compiler/harness/gap"
 	"halos.dev/halo/compiler/harness/jsondoc"
 	"halos.dev/halo/compiler/harness/recheck"
 	"halos.dev/halo/compiler/policy"
+	"halos.dev/halo/compiler/source"
 )
 
 // The key tables are limited to what halo may write. The program ignores an unknown key without a word, and runs on with a value of a wrong type.
@@ -215,7 +217,7 @@ func ruled(t harness.Target, got []rule, report func(pointer, message string)) {
 		want = append(want, f.rules...)
 	}
 	key := func(r rule) string {
-		return strings.Join(r.tools, ",") + "\x00" + r.mcp + "\x00" + r.pattern + "\x00" + r.command + "\x00" + r.decision + "\x00" + strconv.Itoa(r.priority)
+		return strings.Join(r.tools, ",") + "\x00" + r.mcp + "\x00" + r.pattern + "\x00" + r.command + "\x00" + r.decision + "\x00" + strconv.Itoa(r.priority) + "\x00" + r.message
 	}
 	have := make(map[string]bool, len(got))
 	for _, r := range got {
@@ -251,27 +253,105 @@ func held(t harness.Target, doc jsondoc.Object, report func(pointer, message str
 	want(p.Sandboxed(), true, "advanced", "ignoreLocalEnv")
 	want(locked(t), true, "security", "disableYoloMode")
 	want(locked(t), true, "security", "disableAlwaysAllow")
-	if pin := p.Pin(policy.GeminiCLI); pin != nil && pin.Version.IsSet() {
-		want(true, false, "general", "enableAutoUpdate")
-	}
 	if m := &p.Telemetry; m.Enabled.IsSet() {
 		want(true, m.Enabled.V, "telemetry", "enabled")
 	}
 	want(p.Telemetry.LogPrompts.IsSet(), p.Telemetry.LogPrompts.V, "telemetry", "logPrompts")
 	want(p.Telemetry.OTLPEndpoint.IsSet(), p.Telemetry.OTLPEndpoint.V, "telemetry", "otlpEndpoint")
+	want(p.Telemetry.OTLPEndpoint.IsSet(), "local", "telemetry", "target")
+	protocol, _, _ := strings.Cut(p.Telemetry.Protocol.V, "/")
+	want(protocol != "", protocol, "telemetry", "otlpProtocol")
+	if i := slices.IndexFunc(modes[:], func(m [2]string) bool { return m[0] == p.Permissions.Mode.V }); i >= 0 {
+		want(true, modes[i][1], "general", "defaultApprovalMode")
+	}
+	pin := p.Pin(policy.GeminiCLI)
+	if pin != nil && pin.Version.IsSet() {
+		want(true, false, "general", "enableAutoUpdate")
+	}
+	model := cmp.Or(t.Models[p.Models.Default.V], p.Models.Default.V)
+	if pin != nil && pin.Model.IsSet() {
+		model = cmp.Or(t.Models[pin.Model.V], pin.Model.V)
+	}
+	want(strings.HasPrefix(model, "gemini") || pin != nil && pin.Model.IsSet(), model, "model", "name")
+	heldServers(p, doc, report)
+	heldHooks(p, doc, report)
+	if pin != nil && !holds(doc, merge(nil, pin.Overrides)) {
+		report("", "does not hold the policy's overrides")
+	}
+}
+
+// holds reports whether a document has every member of another.
+func holds(got, want any) bool {
+	w, ok := want.(jsondoc.Object)
+	if !ok {
+		return fmt.Sprint(got) == fmt.Sprint(want)
+	}
+	g, _ := got.(jsondoc.Object)
+	return !slices.ContainsFunc(w, func(m jsondoc.Member) bool { return !holds(g.At(m.Key), m.Value) })
+}
+
+// heldServers compares the definitions of servers.
+func heldServers(p *effective.Policy, doc jsondoc.Object, report func(pointer, message string)) {
 	servers, _ := doc.At("mcpServers").(jsondoc.Object)
+	wanted := admitted(&p.MCP)
 	for _, s := range servers {
-		i := slices.IndexFunc(p.MCP.Servers, func(x policy.Server) bool { return x.Name.V == s.Key })
+		at := jsondoc.Pointer("/mcpServers", s.Key)
+		i := slices.IndexFunc(wanted, func(x *policy.Server) bool { return x.Name.V == s.Key })
 		if i < 0 {
-			report(jsondoc.Pointer("/mcpServers", s.Key), "is a server that the policy does not name")
+			report(at, "is a server that the policy does not name")
 			continue
 		}
 		def, _ := s.Value.(jsondoc.Object)
-		if x := &p.MCP.Servers[i]; x.URL.IsSet() && def.At("httpUrl") != x.URL.V || !x.URL.IsSet() && len(x.Command.Items) > 0 && def.At("command") != x.Command.Items[0].V {
-			report(jsondoc.Pointer("/mcpServers", s.Key), "is another server than the policy's")
+		args, _ := def.Strings("args")
+		headers, _ := def.At("headers").(jsondoc.Object)
+		x, same := wanted[i], false
+		if x.URL.IsSet() {
+			same = def.At("httpUrl") == x.URL.V && len(def) <= 2 && len(headers) == len(x.Headers)
+			for _, h := range x.Headers {
+				same = same && headers.At(h.Key.V) == h.Value.V
+			}
+		} else {
+			same = def.At("command") == x.Command.Items[0].V && slices.EqualFunc(args, x.Command.Items[1:], func(a string, b source.Str) bool { return a == b.V })
+		}
+		if !same {
+			report(at, "is another server than the policy's")
 		}
 	}
-	if _, ok := doc.Get("hooks"); ok {
-		want(true, true, "hooksConfig", "enabled")
+	for _, s := range wanted {
+		if servers.At(s.Name.V) == nil {
+			report(jsondoc.Pointer("/mcpServers", s.Name.V), "is missing: a user's server of the name would be taken for it")
+		}
+	}
+}
+
+// heldHooks compares the hooks of every event.
+func heldHooks(p *effective.Policy, doc jsondoc.Object, report func(pointer, message string)) {
+	if _, ok := doc.Get("hooks"); ok && doc.At("hooksConfig", "enabled") != true {
+		report("/hooksConfig/enabled", "is not true: a user could switch the hooks off")
+	}
+	for _, event := range events {
+		var want, got []string
+		for i := range p.Hooks.Items {
+			h := &p.Hooks.Items[i]
+			if m, ok := matcher(h.Matcher.V); ok && h.Event.V == event[0] {
+				want = append(want, m+"\x00"+h.Command.V)
+			}
+		}
+		groups, _ := doc.At("hooks", event[1]).([]any)
+		for _, x := range groups {
+			group, _ := x.(jsondoc.Object)
+			m, _ := group.At("matcher").(string)
+			hooks, _ := group.At("hooks").([]any)
+			for _, x := range hooks {
+				h, _ := x.(jsondoc.Object)
+				command, _ := h.At("command").(string)
+				if h.At("type") == "command" {
+					got = append(got, m+"\x00"+command)
+				}
+			}
+		}
+		if !slices.Equal(got, want) {
+			report("/hooks/"+event[1], "does not run the policy's hooks, and no others, in their order")
+		}
 	}
 }

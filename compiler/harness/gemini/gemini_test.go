@@ -225,6 +225,16 @@ func TestMistakes(t *testing.T) {
 		{"allowed servers", `"security": {`, `"mcp": {"allowed": ["docs"]}, "security": {`, "does not read"},
 		{"trusted server", `"httpUrl"`, `"trust": true, "httpUrl"`, "does not read"},
 		{"another server", `https://mcp.acme.example/docs`, `https://evil.example/docs`, "another server"},
+		{"another command", `/usr/local/bin/mcp-db`, `/usr/local/bin/mcp-evil`, "another server"},
+		{"other arguments", `"--read-only"`, `"--write"`, "another server"},
+		{"another header", `"X-Team": "platform"`, `"X-Team": "evil"`, "another server"},
+		{"server lost", `"docs": {`, `"dogs": {`, "/mcpServers/docs is missing"},
+		{"another hook", `/usr/local/bin/acme-guard`, `/usr/local/bin/evil`, "does not run the policy's hooks"},
+		{"hook of all tools", `"run_shell_command"`, `"read_file"`, "does not run the policy's hooks", "settings.json"},
+		{"hooks can be switched off", "\"hooksConfig\": {\n    \"enabled\": true", "\"hooksConfig\": {\n    \"enabled\": false", "could switch the hooks off"},
+		{"start mode", `"defaultApprovalMode": "default"`, `"defaultApprovalMode": "auto_edit"`, "is not default"},
+		{"collector of the vendor", `"target": "local"`, `"otlpProtocol": "grpc"`, "/telemetry/target is not local"},
+		{"reason of a rule", `denyMessage = "mcp.denied shady"`, `denyMessage = "x"`, "has no rule for mcp.denied shady"},
 		{"key twice", `"enableAutoUpdate": false`, `"enableAutoUpdate": false, "enableAutoUpdate": true`, "twice"},
 		{"trailing comma", `"security": {`, `"security": {,`, "refuses to start"},
 		{"byte order mark", "{\n  \"advanced\"", "\xef\xbb\xbf{\n  \"advanced\"", "byte order mark"},
@@ -247,6 +257,30 @@ func TestMistakes(t *testing.T) {
 		{"other servers open", "priority = 100", "priority = 900", "has no rule for mcp.managedOnly"},
 		{"secret", "platform", "ghp_0123456789abcdef", "a GitHub token"},
 	})
+}
+
+// TestUndefinedServerIsNotAdmitted holds that the name of a server which could not be defined is not admitted either: a user's own server of the name would be.
+func TestUndefinedServerIsNotAdmitted(t *testing.T) {
+	tg := rendertest.Target(t, policy.GeminiCLI, "0.61.0", "linux", "mcp: {managedOnly: true, servers: [{name: one, command: [run, $HOME]}, {name: two, command: [run]}, {name: three, command: [run]}], denied: [three]}\n")
+	files, gaps := render(tg)
+	for _, f := range files {
+		if s := string(f.Content); strings.Contains(s, `"one"`) || strings.Contains(s, "ask_user") && (!strings.Contains(s, `mcpName = "two"`) || strings.Count(s, "ask_user") != 1) {
+			t.Errorf("%s:\n%s", f.Dest, s)
+		}
+	}
+	if !slices.ContainsFunc(gaps, func(g harness.Gap) bool { return g.Entry == "one" }) {
+		t.Error("no gap names the server")
+	}
+}
+
+// TestGateway holds that a gateway that no setting leads to is named.
+func TestGateway(t *testing.T) {
+	tg := rendertest.Target(t, policy.GeminiCLI, "0.61.0", "linux", "models: {default: gemini-2.5-pro}\n")
+	tg.GatewayURL = "https://ai.acme.example"
+	_, gaps := render(tg)
+	if !slices.ContainsFunc(gaps, func(g harness.Gap) bool { return g.Field == "gateway.baseURL" && g.Grade == harness.None }) {
+		t.Errorf("gaps: %v", gaps)
+	}
 }
 
 func TestSchema(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"halos.dev/halo/compiler/harness/gap"
 	"halos.dev/halo/compiler/harness/jsondoc"
 	"halos.dev/halo/compiler/policy"
-	"halos.dev/halo/compiler/source"
 )
 
 func folder(os string) string {
@@ -122,6 +121,9 @@ func settings(t harness.Target, fields []gap.Field, g *gap.List) jsondoc.Object 
 	if p.Sandboxed() {
 		security.Add("toolSandboxing", true)
 	}
+	if t.GatewayURL != "" {
+		g.Add(harness.Gap{Concept: harness.Models, Field: "gateway.baseURL", Grade: harness.None, Reason: "no setting of gemini-cli holds the address of a gateway, so its traffic is not sent to it", Remedy: "set GOOGLE_GEMINI_BASE_URL on the devices"})
+	}
 	if name := firstModel(t, g); name != "" {
 		model.Add("name", name)
 	}
@@ -208,20 +210,16 @@ func servers(t harness.Target, g *gap.List) jsondoc.Object {
 		return nil
 	}
 	g.Row(harness.MCP, "mcp.servers")
-	out := make(jsondoc.Object, 0, len(m.Servers))
 	for i := range m.Servers {
-		s := &m.Servers[i]
-		if slices.ContainsFunc(m.Denied.Items, func(d source.Str) bool { return d.V == s.Name.V }) {
-			continue
+		if _, ok := define(&m.Servers[i]); !ok && !refused(m, m.Servers[i].Name.V) {
+			g.Add(harness.Gap{Concept: harness.MCP, Field: "mcp.servers", Entry: m.Servers[i].Name.V, Grade: harness.None, Reason: "gemini-cli would expand a $NAME in this server's definition, so the server was not rendered", Remedy: "write variables as ${NAME}"})
 		}
-		def, ok := define(s)
-		if !ok {
-			g.Add(harness.Gap{Concept: harness.MCP, Field: "mcp.servers", Entry: s.Name.V, Grade: harness.None, Reason: "gemini-cli would expand a $NAME in this server's definition, so the server was not rendered", Remedy: "write variables as ${NAME}"})
-			continue
-		}
+	}
+	out := make(jsondoc.Object, 0, len(m.Servers))
+	for _, s := range admitted(m) {
+		def, _ := define(s)
 		out.Add(s.Name.V, def)
 	}
-	slices.SortFunc(out, func(a, b jsondoc.Member) int { return strings.Compare(a.Key, b.Key) })
 	return out
 }
 

@@ -304,7 +304,8 @@ func serverRules(t harness.Target, g *gap.List) []rule {
 		return out
 	}
 	g.Row(harness.MCP, field)
-	for _, name := range serverNames(m) {
+	for _, s := range admitted(m) {
+		name := s.Name.V
 		if strings.Contains(name, "_") {
 			g.Add(harness.Gap{Concept: harness.MCP, Field: "mcp.servers", Entry: name, Grade: harness.Enforced, Reason: "a server name with an underscore is not matched by the policies of gemini-cli, so the server stays denied", Remedy: "write the name with a hyphen"})
 			continue
@@ -314,13 +315,22 @@ func serverRules(t harness.Target, g *gap.List) []rule {
 	return append(out, rule{tools: []string{"*"}, mcp: "*", decision: "deny", priority: otherServers, message: field})
 }
 
-func serverNames(m *policy.MCP) []string {
-	out := make([]string, len(m.Servers))
+// admitted returns the servers that are defined, sorted. One that is not must not be admitted either: its name would be free for a server of the user.
+func admitted(m *policy.MCP) []*policy.Server {
+	out := make([]*policy.Server, 0, len(m.Servers))
 	for i := range m.Servers {
-		out[i] = m.Servers[i].Name.V
+		s := &m.Servers[i]
+		if _, ok := define(s); ok && !refused(m, s.Name.V) {
+			out = append(out, s)
+		}
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	slices.SortFunc(out, func(a, b *policy.Server) int { return strings.Compare(a.Name.V, b.Name.V) })
+	return out
+}
+
+// refused reports whether a server is denied by its name.
+func refused(m *policy.MCP, name string) bool {
+	return slices.ContainsFunc(m.Denied.Items, func(d source.Str) bool { return d.V == name })
 }
 
 func texts(l source.Strs) []string {

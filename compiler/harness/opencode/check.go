@@ -10,6 +10,8 @@ import (
 	"halos.dev/halo/compiler/harness/gap"
 	"halos.dev/halo/compiler/harness/jsondoc"
 	"halos.dev/halo/compiler/harness/recheck"
+	"halos.dev/halo/compiler/policy"
+	"halos.dev/halo/compiler/source"
 )
 
 // The key tables are limited to what halo may write. The program drops an unknown key at the top without a word, keeps an unknown permission that matches nothing,
@@ -189,6 +191,11 @@ func held(t harness.Target, doc jsondoc.Object, report func(pointer, message str
 		if len(m) == 0 || m[0].Key != "*" || m[0].Value != "ask" {
 			report("/permission/external_directory", "does not begin with the catch-all that asks")
 		}
+		for _, f := range open {
+			if !slices.Contains(d.folders, f) && m.At(f) != "allow" {
+				report("/permission/external_directory", fmt.Sprintf("does not allow %q, which is a writable root", f))
+			}
+		}
 		for _, e := range m {
 			if e.Value == "allow" && !slices.Contains(open, e.Key) {
 				report("/permission/external_directory", fmt.Sprintf("allows %q, which is no writable root", e.Key))
@@ -214,6 +221,11 @@ func held(t harness.Target, doc jsondoc.Object, report func(pointer, message str
 			report("/permission/bash", fmt.Sprintf("does not deny %q", c))
 		}
 	}
+	for _, c := range a.ask {
+		if perms.At("bash", c) != "ask" && perms.At("bash") != "ask" && !denies("bash", c) {
+			report("/permission/bash", fmt.Sprintf("does not ask about %q", c))
+		}
+	}
 	fetch, search := web(t, gap.New(&table, t))
 	for _, w := range [...][2]string{{"webfetch", fetch}, {"websearch", search}} {
 		if got := perms.At(w[0]); w[1] != "" && got != w[1] && got != "deny" {
@@ -228,18 +240,93 @@ func held(t harness.Target, doc jsondoc.Object, report func(pointer, message str
 			report("/mcp", fmt.Sprintf("does not switch off %q", m.V))
 		}
 	}
+	heldServers(t, doc, report)
+	pin := p.Pin(policy.OpenCode)
+	if pin != nil && pin.Version.IsSet() && doc.At("autoupdate") != false {
+		report("/autoupdate", "is not false beside a pinned version")
+	}
 	c := models(t, gap.New(&table, t))
 	if got, _ := doc.Strings("enabled_providers"); !slices.Equal(got, c.providers) {
 		report("/enabled_providers", "is not the list of the policy's providers")
 	}
 	for _, def := range c.definitions {
-		if got, ok := doc.Strings("provider", def.Key, "whitelist"); !ok || len(got) == 0 || !slices.Equal(got, def.Value.(jsondoc.Object).At("whitelist").([]string)) {
+		want := def.Value.(jsondoc.Object).At("whitelist").([]string)
+		if got, ok := doc.Strings("provider", def.Key, "whitelist"); !ok || len(got) == 0 || !slices.Equal(got, want) {
 			report("/provider", fmt.Sprintf("does not limit the models of %s to the policy's list", def.Key))
 		}
+		if def.Key != gatewayID(t) {
+			continue
+		}
+		if doc.At("provider", def.Key, "options", "baseURL") != t.GatewayURL || doc.At("provider", def.Key, "npm") != "@ai-sdk/openai-compatible" {
+			report("/provider", fmt.Sprintf("does not send the requests for %s to the gateway", def.Key))
+		}
+		for _, name := range want {
+			if doc.At("provider", def.Key, "models", name) == nil {
+				report("/provider", fmt.Sprintf("does not define the model %s of %s", name, def.Key))
+			}
+		}
+	}
+	if c.model != "" && doc.At("model") != c.model {
+		report("/model", "is not "+c.model)
 	}
 	if p.Instructions.V != "" {
 		if l, _ := doc.Strings("instructions"); !slices.Equal(l, []string{reference(t.OS)}) {
 			report("/instructions", "does not name the file of instructions")
 		}
 	}
+}
+
+// heldServers compares the definitions of servers.
+func heldServers(t harness.Target, doc jsondoc.Object, report func(pointer, message string)) {
+	m := &t.Policy.MCP
+	refused := func(name string) bool {
+		return slices.ContainsFunc(m.Denied.Items, func(d source.Str) bool { return d.V == name })
+	}
+	wanted := map[string]*policy.Server{}
+	for i := range m.Servers {
+		if s := &m.Servers[i]; !refused(s.Name.V) {
+			if _, ok := define(s); ok {
+				wanted[s.Name.V] = s
+			}
+		}
+	}
+	servers, _ := doc.At("mcp").(jsondoc.Object)
+	for _, s := range servers {
+		def, _ := s.Value.(jsondoc.Object)
+		if x := wanted[s.Key]; x != nil {
+			if !same(def, x) {
+				report(jsondoc.Pointer("/mcp", s.Key), "is another server than the policy's, or is switched off")
+			}
+		} else if !refused(s.Key) || len(def) != 1 {
+			report(jsondoc.Pointer("/mcp", s.Key), "is a server that the policy does not name")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if servers.At(name) == nil {
+			report(jsondoc.Pointer("/mcp", name), "is missing: the policy's server is not defined")
+		}
+	}
+}
+
+// same reports whether a definition is that of a server, which has no texts that the program would replace but variables.
+func same(def jsondoc.Object, s *policy.Server) bool {
+	is := func(got any, want string) bool {
+		text, ok := got.(string)
+		back, plain := fromVariables(text)
+		return ok && plain && back == want
+	}
+	if def.At("enabled") != true {
+		return false
+	}
+	if !s.URL.IsSet() {
+		argv, _ := def.Strings("command")
+		return def.At("type") == "local" && slices.EqualFunc(argv, s.Command.Items, func(a string, b source.Str) bool { return is(a, b.V) })
+	}
+	headers, _ := def.At("headers").(jsondoc.Object)
+	for _, h := range s.Headers {
+		if !is(headers.At(h.Key.V), h.Value.V) {
+			return false
+		}
+	}
+	return def.At("type") == "remote" && is(def.At("url"), s.URL.V) && len(headers) == len(s.Headers)
 }

@@ -37,7 +37,15 @@ func TestGateway(t *testing.T) {
         "claude-haiku-4-5",
         "claude-sonnet-4-5"
       ]`, `"whitelist": []`, "does not limit the models"},
+		{"another gateway", `"baseURL": "https://ai.acme.example"`, `"baseURL": "https://evil.example"`, "to the gateway"},
+		{"model not defined", `"claude-haiku-4-5": {},`, ``, "does not define the model"},
+		{"start model", `"model": "acme-gateway/claude-sonnet-4-5"`, `"model": "acme-gateway/claude-haiku-4-5"`, "/model is not"},
 	})
+	tg = rendertest.Target(t, policy.OpenCode, "1.18.33", "linux", "models: {allowed: [a/b]}\n")
+	tg.GatewayURL = "https://ai.acme.example"
+	if _, gaps := render(tg); !slices.ContainsFunc(gaps, func(g harness.Gap) bool { return g.Field == "gateway.baseURL" && g.Grade == harness.None }) {
+		t.Errorf("a gateway that nothing leads to is not named: %v", gaps)
+	}
 }
 
 func TestTable(t *testing.T) { rendertest.Complete(t, Harness()) }
@@ -247,6 +255,15 @@ func TestMistakes(t *testing.T) {
         "/usr/local/bin/mcp-db",
         "--read-only"
       ]`, `"command": "/usr/local/bin/mcp-db"`, "is not a list"},
+		{"another server", `https://mcp.acme.example/docs`, `https://mcp.evil.example/docs`, "another server"},
+		{"another command", `/usr/local/bin/mcp-db`, `/usr/local/bin/mcp-evil`, "another server"},
+		{"another header", `{env:DOCS_TOKEN}`, `{env:OTHER_TOKEN}`, "another server"},
+		{"server of another kind", `"type": "local"`, `"type": "remote"`, "another server"},
+		{"server lost", `"docs": {`, `"dogs": {`, "/mcp/docs is missing"},
+		{"server added", `"docs": {`, `"more": {"type": "local", "command": ["x"], "enabled": true}, "docs": {`, "does not name"},
+		{"root lost", `"/opt/build-cache/*": "allow",`, ``, "which is a writable root"},
+		{"question lost", `"git push *": "ask"`, `"git pull *": "ask"`, "does not ask about"},
+		{"updates itself", `"autoupdate": false`, `"autoupdate": true`, "/autoupdate is not false"},
 		{"not JSON", `"permission": {`, `"permission": {,`, "not JSON"},
 		{"instructions not named", `/etc/opencode/halo-instructions.md`, `/etc/opencode/other.md`, "does not name the file"},
 		{"instructions changed", `Never commit`, `Always commit`, "the policy's instructions"},

@@ -377,9 +377,6 @@ func models(t harness.Target, g *gap.List) choice {
 		first, firstField = pin.Model, "harnesses.opencode.model"
 	}
 	var c choice
-	if !m.Allowed.IsSet() && !m.Enforce.V && !first.IsSet() {
-		return c
-	}
 	no := func(field, entry, why string) {
 		g.Add(harness.Gap{Concept: harness.Models, Field: field, Entry: entry, Grade: harness.None, Reason: why})
 	}
@@ -415,6 +412,9 @@ func models(t harness.Target, g *gap.List) choice {
 		g.Row(harness.Models, "models.allowed")
 	}
 	list()
+	if t.GatewayURL != "" && len(c.providers) == 0 {
+		no("gateway.baseURL", "", "opencode is set up for a gateway only with an enforced list of models, so its traffic is not sent to it")
+	}
 	if first.IsSet() {
 		id, name := provider(t, first.V)
 		switch {
