@@ -13,6 +13,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"halos.dev/halo/compiler/diag"
+	yamltext "halos.dev/halo/compiler/source"
 )
 
 const (
@@ -40,14 +41,14 @@ func Parse(file int, data []byte) (*Policy, []Finding) {
 		p.out.refuse([]Kind{KindParse}, codeParse, diag.NewPos(file, 1, 1), "", "start with version: 1", "the document is empty, a mapping with version is wanted")
 		return pol, p.out
 	case err != nil:
-		p.syntax(err)
+		p.syntax(data, err)
 		return pol, p.out
 	}
 	var next yaml.Node
 	if err := dec.Decode(&next); err == nil {
 		p.refuse(&next, "", "write one document", "the file holds more than one YAML document, one is wanted")
 	} else if !errors.Is(err, io.EOF) {
-		p.syntax(err)
+		p.syntax(data, err)
 	}
 	root := &doc
 	if doc.Kind == yaml.DocumentNode && len(doc.Content) == 1 {
@@ -69,17 +70,9 @@ type parser struct {
 	depth int
 }
 
-// syntax reports an error of the YAML parser, which names the line in its text only.
-func (p *parser) syntax(err error) {
-	msg := strings.TrimPrefix(err.Error(), "yaml: ")
-	line := 1
-	if rest, ok := strings.CutPrefix(msg, "line "); ok {
-		if n, text, ok := strings.Cut(rest, ": "); ok {
-			if v, err := strconv.Atoi(n); err == nil {
-				line, msg = v, text
-			}
-		}
-	}
+// syntax reports an error of the YAML parser.
+func (p *parser) syntax(data []byte, err error) {
+	line, msg := yamltext.SyntaxError(data, err)
 	p.out.refuse([]Kind{KindParse}, codeParse, diag.NewPos(p.file, line, 1), "", "", "the file is not valid YAML: %s", msg)
 }
 

@@ -13,6 +13,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"halos.dev/halo/compiler/diag"
+	"halos.dev/halo/compiler/source"
 )
 
 // The keys of a pack, in the order in which values are checked.
@@ -250,7 +251,7 @@ func document(data []byte) (root *yaml.Node, bad *problem) {
 	case errors.Is(err, io.EOF):
 		return nil, &problem{code: codeDocuments, class: "yaml_empty", reason: "the file contains no YAML document"}
 	case err != nil:
-		return nil, syntaxProblem(err)
+		return nil, syntaxProblem(data, err)
 	}
 	root = doc.Content[0]
 	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
@@ -282,15 +283,9 @@ func invalidUTF8(data []byte) int {
 	return line
 }
 
-// syntaxProblem takes the line out of a yaml.v3 error ("yaml: line 3: did not find ...").
-func syntaxProblem(err error) *problem {
+func syntaxProblem(data []byte, err error) *problem {
 	p := &problem{code: codeSyntax, class: "yaml_invalid"}
-	p.reason = strings.TrimPrefix(err.Error(), "yaml: ")
-	if rest, ok := strings.CutPrefix(p.reason, "line "); ok {
-		if number, _, ok := strings.Cut(rest, ": "); ok {
-			p.line, _ = strconv.Atoi(number)
-		}
-	}
+	p.line, p.reason = source.SyntaxError(data, err)
 	if strings.Contains(p.reason, "unknown anchor") {
 		p.detail, p.hint = ", anchors and aliases are not allowed", `put quotes around a value that begins with *, such as "*.example.com"`
 	}

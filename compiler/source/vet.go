@@ -1,6 +1,8 @@
 package source
 
 import (
+	"bytes"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -202,18 +204,9 @@ func (p *Path) String() string {
 	return b.String()
 }
 
-// syntaxDiag turns an error of the yaml package, which knows at most a line, into a diagnostic. The commonest mistake is a wildcard without quotes,
-// which YAML takes for an alias.
+// syntaxDiag turns an error of the yaml package into a diagnostic. The commonest mistake is a wildcard without quotes, which YAML takes for an alias.
 func syntaxDiag(index int, text []byte, err error) diag.Diagnostic {
-	msg := strings.TrimPrefix(err.Error(), "yaml: ")
-	line := 1
-	if rest, ok := strings.CutPrefix(msg, "line "); ok {
-		if num, tail, ok := strings.Cut(rest, ": "); ok {
-			if n, err := strconv.Atoi(num); err == nil {
-				line, msg = n, tail
-			}
-		}
-	}
+	line, msg := SyntaxError(text, err)
 	if strings.Contains(msg, "exceeded max") {
 		return diag.New(codeLimit, diag.NewPos(index, line, 1), "", "the document is nested too deep: %s", msg)
 	}
@@ -231,7 +224,78 @@ func syntaxDiag(index int, text []byte, err error) diag.Diagnostic {
 				WithHint("%q", word)
 		}
 	}
-	return diag.New(codeSyntax, diag.NewPos(index, line, 1), "", "not valid YAML: %s", msg)
+	d := diag.New(codeSyntax, diag.NewPos(index, line, 1), "", "not valid YAML: %s", msg)
+	switch first := strings.TrimSpace(string(lineOf(text, line))); {
+	case msg == "found incompatible YAML document":
+		d.Hint = "remove the line %YAML, which says nothing here"
+	case msg != "found character that cannot start any token":
+	case strings.HasPrefix(strings.TrimLeft(string(lineOf(text, line)), " "), "\t"):
+		d.Hint = "indent with blanks: YAML takes no tab there"
+	case first != "":
+		d.Hint = "put quotes around a value that begins with one of @ ` %"
+	}
+	return d
+}
+
+func lineOf(text []byte, line int) []byte {
+	for ; line > 1; line-- {
+		_, text, _ = bytes.Cut(text, []byte("\n"))
+	}
+	text, _, _ = bytes.Cut(text, []byte("\n"))
+	return text
+}
+
+// SyntaxError returns the line that an error of the yaml package is about, from 1, and what it says. The package writes the line into the text of the error
+// only: for what its scanner finds, that line; for what its parser finds, one less than the line where the list or mapping begins in which it got lost.
+func SyntaxError(text []byte, err error) (line int, msg string) {
+	line, msg = yamlError(err)
+	switch msg {
+	case "did not find expected key", "did not find expected '-' indicator":
+		// Such a list or mapping may begin far above. As it ends where the text ends, the first line at which a text that is cut off has the error is the one.
+		from, lines := line, bytes.Count(text, []byte("\n"))+1
+		if len(text) > bigFile {
+			return line + 1, msg // where it begins, rather than reading megabytes a dozen times
+		}
+		more := sort.Search(lines-from, func(n int) bool {
+			_, err := nodes(text[:endOf(text, from+n)])
+			if err == nil {
+				return false
+			}
+			l, m := yamlError(err)
+			return l == line && m == msg
+		})
+		return max(1, from+more), msg
+	case "did not find expected ',' or ']'", "did not find expected ',' or '}'", "did not find expected node content", "did not find expected <document start>",
+		"found undefined tag handle", "found duplicate %YAML directive", "found duplicate %TAG directive", "found incompatible YAML document":
+		return min(line+1, max(1, bytes.Count(text, []byte("\n")))), msg
+	}
+	return max(1, line), msg
+}
+
+// endOf returns where the line ends.
+func endOf(text []byte, line int) int {
+	end := 0
+	for ; line > 0; line-- {
+		i := bytes.IndexByte(text[end:], '\n')
+		if i < 0 {
+			return len(text)
+		}
+		end += i + 1
+	}
+	return end
+}
+
+// yamlError takes an error of the yaml package apart; line is 0 when it has none.
+func yamlError(err error) (line int, msg string) {
+	msg = strings.TrimPrefix(err.Error(), "yaml: ")
+	if rest, ok := strings.CutPrefix(msg, "line "); ok {
+		if num, tail, ok := strings.Cut(rest, ": "); ok {
+			if n, err := strconv.Atoi(num); err == nil {
+				line, msg = n, tail
+			}
+		}
+	}
+	return line, msg
 }
 
 // bareStar finds the first unquoted * at the start of a value that is the one meant.
