@@ -2,7 +2,6 @@ package policy
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"halos.dev/halo/compiler/diag"
@@ -162,19 +161,13 @@ func overrideKeys(d *decoder, n *node, prefix string, out *[]source.Pair) {
 func pins(of mapping[Pin]) source.Shape {
 	pin := form("version")()
 	pin.Or = new(of.shape())
-	return source.Shape{Type: source.TableValue, Names: new(words(Harnesses)()), Item: &pin}
+	return source.Shape{Type: source.TableValue, Names: new(byHarness.shape()), Item: &pin}
 }
 
 func readPins(d *decoder, n *node, of mapping[Pin]) []Pin {
 	var out []Pin
 	source.Keys(d, n, func(k source.Str, v *node) {
-		if !slices.Contains(Harnesses, k.V) {
-			x := d.Report(codeHarness, v, "%s is not a harness id; known are %s", strconv.Quote(k.V), strings.Join(Harnesses, ", "))
-			x.Pos = k.Pos
-			if near := nearestHarness(k.V); near != "" {
-				x.Hint = "write " + near
-			}
-			d.Diags.Add(*x)
+		if !harnessKey(d, k, v) {
 			return
 		}
 		p := Pin{Harness: k}

@@ -65,6 +65,12 @@ var (
 	codeBeside = &diag.Code{ID: "HALO1120", Severity: diag.Warning, Title: "ring beside simple mode", Since: "0.1.0",
 		Text:   "The root keys of simple mode hold in the profile default and in those that extend it. A ring of another profile gets nothing of them, though halos.yaml reads as if it did.",
 		Before: "kind: Ring\nname: ring2-early\nprofile: research", After: "kind: Profile\nname: research\nextends: default"}
+	codeAlias = &diag.Code{ID: "HALO1121", Title: "model alias of no model", Since: "0.1.0",
+		Text:   "An alias stands for one model of an upstream, or for several in targets.",
+		Before: "models:\n  sonnet: {targets: []}", After: "models:\n  sonnet: {upstream: anthropic, model: claude-sonnet-4-5}"}
+	codeCredential = &diag.Code{ID: "HALO1122", Title: "credential that names no one place", Since: "0.1.0",
+		Text:   "A policy repo says where a credential is, in an environment variable or in a file, and never what it is. The finding does not repeat the value, which may be the secret itself.",
+		Before: "credential: {env: sk-…}", After: "credential: {env: ANTHROPIC_API_KEY}"}
 	codeHost = &diag.Code{ID: "HALO1203", Title: "not a host name", Since: "0.1.0",
 		Text:   "Host lists hold lower-case host names, without scheme, port or path, or *. and a name for every subdomain at any depth. Harnesses ignore other spellings in silence, each in its own way.",
 		Before: `allowedDomains: ["https://GitHub.com/acme"]`, After: "allowedDomains: [github.com]"}
@@ -87,5 +93,5 @@ var (
 // Codes lists the codes of this package.
 func Codes() []*diag.Code {
 	return []*diag.Code{codeHeader, codeAPIVersion, codeOldVersion, codeKind, codeDuplicate, codeRoot, codeOneRoot, codeName, codeDate, codeVersion, codeURL,
-		codeHarness, codeServer, codeTest, codeException, codeLifetime, codePercent, codeSimple, codeNoProvider, codeBeside, codeHost, codeModes, codeRootPath, codeProtected, codeRepoPath, codeTwoSources}
+		codeHarness, codeServer, codeTest, codeException, codeLifetime, codePercent, codeSimple, codeNoProvider, codeBeside, codeAlias, codeCredential, codeHost, codeModes, codeRootPath, codeProtected, codeRepoPath, codeTwoSources}
 }

@@ -154,7 +154,8 @@ func (m *mapping[T]) read(d *decoder, n *node, t *T) *T {
 
 func (m *mapping[T]) shape() source.Shape {
 	s := source.Describe(m.fields)
-	s.Need, s.One = m.need, m.one
+	// One document alone does not tell whether simple mode gives the keys that may come late.
+	s.Need, s.One = slices.DeleteFunc(slices.Clone(m.need), func(key string) bool { return slices.Contains(m.late, key) }), m.one
 	return s
 }
 
@@ -176,10 +177,60 @@ func items[T, E any](key string, of mapping[E], at func(*T) *[]E, start func(dia
 	}}
 }
 
+// atLeastOne says that a list is not empty. The mapping that holds it reports one that is.
+func atLeastOne[T any](f source.Field[T]) source.Field[T] {
+	shape := f.Shape
+	f.Shape = func() source.Shape {
+		s := shape()
+		s.Least = 1
+		return s
+	}
+	return f
+}
+
+// keyed says which keys the author of a table may choose.
+type keyed struct {
+	shape func() source.Shape
+	// check reports a key that cannot be one.
+	check func(d *decoder, k source.Str, n *node) bool
+}
+
+var (
+	byName    = keyed{nameText, nameKey}
+	byHarness = keyed{words(Harnesses), harnessKey}
+)
+
+func nameKey(d *decoder, k source.Str, n *node) bool {
+	why := badName(k.V)
+	if why != "" {
+		reportName(d, k.V, k.Pos, n, why)
+	}
+	return why == ""
+}
+
+func harnessKey(d *decoder, k source.Str, n *node) bool {
+	if slices.Contains(Harnesses, k.V) {
+		return true
+	}
+	x := d.Report(codeHarness, n, "%s is not a harness id; known are %s", strconv.Quote(k.V), strings.Join(Harnesses, ", "))
+	x.Pos = k.Pos
+	if near := nearestHarness(k.V); near != "" {
+		x.Hint = "write " + near
+	}
+	d.Diags.Add(*x)
+	return false
+}
+
 // table makes a table entry for a mapping whose keys the author chooses.
-func table[T, E any](key string, at func(*T) *[]E, item func() source.Shape, each func(d *decoder, k source.Str, n *node) (E, bool)) source.Field[T] {
-	return source.Field[T]{Name: key, At: at, Shape: func() source.Shape { return source.Shape{Type: source.TableValue, Item: new(item())} }, Read: func(d *decoder, n *node, t *T) {
+func table[T, E any](key string, at func(*T) *[]E, keys keyed, item func() source.Shape, each func(d *decoder, k source.Str, n *node) (E, bool)) source.Field[T] {
+	shape := func() source.Shape {
+		return source.Shape{Type: source.TableValue, Names: new(keys.shape()), Item: new(item())}
+	}
+	return source.Field[T]{Name: key, At: at, Shape: shape, Read: func(d *decoder, n *node, t *T) {
 		source.Keys(d, n, func(k source.Str, v *node) {
+			if !keys.check(d, k, v) {
+				return
+			}
 			if e, ok := each(d, k, v); ok {
 				*at(t) = append(*at(t), e)
 			}
@@ -207,12 +258,16 @@ func readName(d *decoder, n *node) source.Str {
 		return s
 	}
 	if why := badName(s.V); why != "" {
-		x := d.Report(codeName, n, "%s is not a name: %s", strconv.Quote(s.V), why)
-		x.Hint = "names match [a-z0-9][a-z0-9._-]{0,62}, do not end in a dot and are not Windows device names"
-		d.Diags.Add(*x)
+		reportName(d, s.V, s.Pos, n, why)
 		return source.Str{}
 	}
 	return s
+}
+
+func reportName(d *decoder, name string, pos diag.Pos, n *node, why string) {
+	x := d.Report(codeName, n, "%s is not a name: %s", strconv.Quote(name), why)
+	x.Pos, x.Hint = pos, "names match [a-z0-9][a-z0-9._-]{0,62}, do not end in a dot and are not Windows device names"
+	d.Diags.Add(*x)
 }
 
 // ValidName reports whether s can name a document.

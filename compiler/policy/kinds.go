@@ -88,23 +88,65 @@ var targetFields = []source.Field[ModelTarget]{
 	whole("timeoutSeconds", 1, 86_400, func(t *ModelTarget) *source.Int { return &t.TimeoutSeconds }),
 }
 
-// aliased is a model alias as it is written: one upstream model, several, or both.
-type aliased struct {
-	one ModelTarget
-	// The upstream models behind the alias, when there is more than one.
-	many []ModelTarget
+var targetMapping = mapping[ModelTarget]{fields: targetFields, need: []string{"upstream", "model"}}
+
+// An alias is written as one upstream model, or as several.
+var (
+	aliasMapping = mapping[ModelTarget]{fields: targetFields[:2], need: targetMapping.need}
+
+	targetsMapping = mapping[GatewayModel]{
+		fields: append([]source.Field[GatewayModel]{
+			atLeastOne(items("targets", targetMapping, func(m *GatewayModel) *[]ModelTarget { return &m.Targets }, func(diag.Pos) ModelTarget { return ModelTarget{} }, nil)),
+		}, refused[GatewayModel]("with targets, each target has an upstream and a model", "upstream", "model")...),
+		need: []string{"targets"},
+		check: func(d *decoder, n *node, m *GatewayModel) {
+			if targets := source.Get(n, "targets"); targets != nil && source.IsList(targets) && len(targets.Content) == 0 {
+				d.Diags.Add(*d.Report(codeAlias, targets, "the alias leads to no model: targets is empty"))
+			}
+		},
+	}
+)
+
+func aliasShape() source.Shape {
+	s := aliasMapping.shape()
+	s.Or = new(targetsMapping.shape())
+	return s
 }
 
-var aliasedFields = []source.Field[aliased]{
-	name("upstream", func(m *aliased) *source.Str { return &m.one.Upstream }),
-	str("model", func(m *aliased) *source.Str { return &m.one.Model }),
-	items("targets", fields(targetFields), func(m *aliased) *[]ModelTarget { return &m.many }, func(diag.Pos) ModelTarget { return ModelTarget{} }, nil),
+func readAlias(d *decoder, alias source.Str, n *node) (GatewayModel, bool) {
+	m := GatewayModel{Alias: alias}
+	if source.IsMapping(n) && source.Get(n, "targets") != nil {
+		targetsMapping.read(d, n, &m)
+		return m, true
+	}
+	var t ModelTarget
+	aliasMapping.read(d, n, &t)
+	if t.Upstream.IsSet() || t.Model.IsSet() {
+		m.Targets = []ModelTarget{t}
+	}
+	return m, true
 }
 
-var credentialFields = []source.Field[Upstream]{
-	str("env", func(u *Upstream) *source.Str { return &u.CredentialEnv }),
-	str("file", func(u *Upstream) *source.Str { return &u.CredentialFile }),
-	str("scheme", func(u *Upstream) *source.Str { return &u.AuthForm }),
+var credentialMapping = mapping[Upstream]{
+	fields: []source.Field[Upstream]{
+		leaf("env", func(u *Upstream) *source.Str { return &u.CredentialEnv }, readVariable, form("variable")),
+		str("file", func(u *Upstream) *source.Str { return &u.CredentialFile }),
+		str("scheme", func(u *Upstream) *source.Str { return &u.AuthForm }),
+	},
+	one: []string{"env", "file"}, code: codeCredential, text: "a credential is in exactly one of env, the name of a variable, and file, the path of a file",
+}
+
+// readVariable reads the name of an environment variable. What is none may be the secret itself, so it is not repeated.
+func readVariable(d *decoder, n *node) source.Str {
+	s := d.String(n)
+	name := strings.Trim(s.V, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
+	if s.IsSet() && (name != "" || s.V == "" || s.V[0] >= '0' && s.V[0] <= '9') {
+		x := d.Report(codeCredential, n, "env is not the name of a variable: letters, digits and underscores")
+		x.Hint = "write the name of the variable that holds the credential, never the credential"
+		d.Diags.Add(*x)
+		return source.Str{}
+	}
+	return s
 }
 
 var upstreamFields = []source.Field[Upstream]{
@@ -113,8 +155,8 @@ var upstreamFields = []source.Field[Upstream]{
 	str("project", func(u *Upstream) *source.Str { return &u.Project }),
 	str("region", func(u *Upstream) *source.Str { return &u.Region }),
 	str("apiVersion", func(u *Upstream) *source.Str { return &u.APIVersion }),
-	custom("credential", func(u *Upstream) *credential { return (*credential)(u) }, func() source.Shape { return source.Describe(credentialFields) },
-		func(d *decoder, n *node, u *Upstream) { source.Map(d, n, credentialFields, u) }),
+	custom("credential", func(u *Upstream) *credential { return (*credential)(u) }, credentialMapping.shape,
+		func(d *decoder, n *node, u *Upstream) { credentialMapping.read(d, n, u) }),
 	list("serves", func(u *Upstream) *source.Strs { return &u.Serves }),
 }
 
@@ -128,20 +170,13 @@ var gatewayMapping = mapping[Gateway]{
 			g.Host = gatewayHost(g.BaseURL.V)
 		}),
 		enum("engine", func(g *Gateway) *source.Str { return &g.Engine }, engines...),
-		table("protocols", func(g *Gateway) *[]source.Pair { return &g.Protocols }, words(wires), func(d *decoder, k source.Str, n *node) (source.Pair, bool) {
+		table("protocols", func(g *Gateway) *[]source.Pair { return &g.Protocols }, byHarness, words(wires), func(d *decoder, k source.Str, n *node) (source.Pair, bool) {
 			s := d.Enum(n, wires...)
 			return source.Pair{Key: k, Value: s}, s.IsSet()
 		}),
 		section("auth", fields(authFields), func(g *Gateway) *GatewayAuth { return &g.Auth }),
-		table("models", func(g *Gateway) *[]GatewayModel { return &g.Models }, func() source.Shape { return source.Describe(aliasedFields) }, func(d *decoder, k source.Str, n *node) (GatewayModel, bool) {
-			var m aliased
-			source.Map(d, n, aliasedFields, &m)
-			if m.one.Upstream.IsSet() || m.one.Model.IsSet() {
-				m.many = append(m.many, m.one)
-			}
-			return GatewayModel{k, m.many}, true
-		}),
-		table("upstreams", func(g *Gateway) *[]Upstream { return &g.Upstreams }, func() source.Shape { return source.Describe(upstreamFields) }, func(d *decoder, k source.Str, n *node) (Upstream, bool) {
+		table("models", func(g *Gateway) *[]GatewayModel { return &g.Models }, byName, aliasShape, readAlias),
+		table("upstreams", func(g *Gateway) *[]Upstream { return &g.Upstreams }, byName, func() source.Shape { return source.Describe(upstreamFields) }, func(d *decoder, k source.Str, n *node) (Upstream, bool) {
 			u := Upstream{Name: k}
 			source.Map(d, n, upstreamFields, &u)
 			return u, true

@@ -248,6 +248,10 @@ func version(d *source.Decoder, root *source.Node, must bool) {
 	switch APIVersion(v.V) {
 	case V1:
 	case V1Alpha1:
+		// Once for each file, whose findings d.Diags holds.
+		if slices.ContainsFunc(d.Diags.Sorted(), func(x diag.Diagnostic) bool { return x.Code == codeOldVersion }) {
+			return
+		}
 		d.Diags.Add(*d.Report(codeOldVersion, n, "apiVersion halos.dev/v1alpha1 is old; write halos.dev/v1"))
 	default:
 		x := d.Report(codeAPIVersion, n, "unknown apiVersion %s", strconv.Quote(v.V))

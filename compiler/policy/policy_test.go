@@ -194,6 +194,7 @@ func TestRefused(t *testing.T) {
 		{"x.yaml=apiVersion: halos.dev/v1alpha1\nkind: Profile\nname: x", "x.yaml:1:13 HALO1103 apiVersion: apiVersion halos.dev/v1alpha1 is old; write halos.dev/v1 ()"},
 		{"x.yaml=apiVersion: halos.dev/v1\nkind: Profile", "x.yaml:1:1 HALO1017 name: required key \"name\" is missing ()"},
 		{"x.yaml=apiVersion: [x]\nkind: Profile\nname: x", "x.yaml:1:13 HALO1014 apiVersion: found a list, want a text ()"},
+		{"x.yaml=" + "apiVersion: halos.dev/v1alpha1\nkind: Profile\nname: x\n---\napiVersion: halos.dev/v1alpha1\nkind: Profile\nname: y", "x.yaml:1:13 HALO1103 apiVersion: apiVersion halos.dev/v1alpha1 is old; write halos.dev/v1 ()"},
 		// Two of one name.
 		{"x.yaml=" + doc("Profile", "") + "---\n" + doc("Profile", ""), "x.yaml:7:7 HALO1105 name: there are two documents Profile/x ()"},
 		{"x.yaml=" + doc("Gateway", "baseURL: https://a.example\n") + "---\n" + doc("Gateway", "baseURL: https://b.example\n"), "x.yaml:6:1 HALO1105 : a repo has at most one Gateway ()"},
@@ -235,6 +236,19 @@ func TestRefused(t *testing.T) {
 		{"x.yaml=" + doc("Exception", "field: f\nowner: o\nreason: r\nexpires: 2027-01-01"), "x.yaml:1:1 HALO1115 : an exception names exactly one of unit and ring ()"},
 		{"x.yaml=" + doc("Exception", "unit: u\nring: r\nfield: f\nowner: o\nreason: r\nexpires: 2027-01-01"), "x.yaml:1:1 HALO1115 : an exception names exactly one of unit and ring ()"},
 		{"x.yaml=" + doc("Exception", "unit: u\nfield: f\nowner: o\nreason: r\nexpires: 2027-02-30"), "x.yaml:8:10 HALO1109 expires: \"2027-02-30\" is not a date (write YYYY-MM-DD)"},
+		// A gateway leads somewhere, and holds no secret.
+		{"x.yaml=" + doc("Gateway", "baseURL: https://a.example\nprotocols: {claude: gemini}"), "x.yaml:5:13 HALO1112 protocols.claude: \"claude\" is not a harness id; known are claude-code, codex, copilot-cli, cursor-cli, gemini-cli, opencode (write claude-code)"},
+		{"x.yaml=" + doc("Gateway", "baseURL: https://a.example\nmodels: {Big: {upstream: u, model: m}}"), "x.yaml:5:10 HALO1108 models.Big: \"Big\" is not a name: it has upper case letters (names match [a-z0-9][a-z0-9._-]{0,62}, do not end in a dot and are not Windows device names)"},
+		{"x.yaml=" + doc("Gateway", "baseURL: https://a.example\nupstreams: {a/b: {}}"), "x.yaml:5:13 HALO1108 upstreams.a/b: \"a/b\" is not a name: it has characters other than a-z, 0-9, dot, underscore and hyphen (names match [a-z0-9][a-z0-9._-]{0,62}, do not end in a dot and are not Windows device names)"},
+		{"x.yaml=" + doc("Gateway", "baseURL: https://a.example\nmodels: {a: {}}"), "x.yaml:5:13 HALO1017 models.a.model: required key \"model\" is missing ()\nx.yaml:5:13 HALO1017 models.a.upstream: required key \"upstream\" is missing ()"},
+		{"x.yaml=" + doc("Gateway", "baseURL: https://a.example\nmodels: {a: {upstream: u}}"), "x.yaml:5:13 HALO1017 models.a.model: required key \"model\" is missing ()"},
+		{"x.yaml=" + doc("Gateway", "baseURL: https://a.example\nmodels: {a: {model: m}}"), "x.yaml:5:13 HALO1017 models.a.upstream: required key \"upstream\" is missing ()"},
+		{"x.yaml=" + doc("Gateway", "baseURL: https://a.example\nmodels: {a: {upstream: u, targets: [{upstream: u, model: m}]}}"), "x.yaml:5:14 HALO1015 models.a.upstream: key \"upstream\" is not supported here (with targets, each target has an upstream and a model)"},
+		{"x.yaml=" + doc("Gateway", "baseURL: https://a.example\nmodels: {a: {targets: []}}"), "x.yaml:5:23 HALO1121 models.a: the alias leads to no model: targets is empty ()"},
+		{"x.yaml=" + doc("Gateway", "baseURL: https://a.example\nmodels: {a: {targets: [{model: m}]}}"), "x.yaml:5:24 HALO1017 models.a.targets[0].upstream: required key \"upstream\" is missing ()"},
+		{"x.yaml=" + doc("Gateway", "baseURL: https://a.example\nupstreams: {u: {credential: {}}}"), "x.yaml:5:29 HALO1122 upstreams.u.credential: a credential is in exactly one of env, the name of a variable, and file, the path of a file ()"},
+		{"x.yaml=" + doc("Gateway", "baseURL: https://a.example\nupstreams: {u: {credential: {env: A, file: b}}}"), "x.yaml:5:29 HALO1122 upstreams.u.credential: a credential is in exactly one of env, the name of a variable, and file, the path of a file ()"},
+		{"x.yaml=" + doc("Gateway", "baseURL: https://a.example\nupstreams: {u: {credential: {env: sk-0123456789}}}"), "x.yaml:5:35 HALO1122 upstreams.u.credential.env: env is not the name of a variable: letters, digits and underscores (write the name of the variable that holds the credential, never the credential)"},
 		// An empty entry denies, protects or allows nothing.
 		{"x.yaml=" + doc("Profile", "permissions: {deny: [Read, '']}"), "x.yaml:4:28 HALO1019 permissions.deny[1]: the text is empty ()"},
 		{"x.yaml=" + doc("Profile", "mcp: {servers: [{name: a, command: [b, '']}]}"), "x.yaml:4:40 HALO1019 mcp.servers[0].command[1]: the text is empty ()"},

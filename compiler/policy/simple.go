@@ -166,7 +166,7 @@ var simpleFields = []source.Field[Simple]{
 	leaf("provider", func(s *Simple) *Provider { return &s.Provider }, readProvider, func() source.Shape {
 		return source.Shape{Type: source.WordValue, Words: providers, Or: new(providerMapping.shape())}
 	}),
-	table("models", func(s *Simple) *[]SimpleModel { return &s.Models }, func() source.Shape {
+	table("models", func(s *Simple) *[]SimpleModel { return &s.Models }, byName, func() source.Shape {
 		id := fullText()
 		id.Or = new(fullTexts())
 		return id

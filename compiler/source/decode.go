@@ -382,6 +382,9 @@ func IsScalar(n *Node) bool { return n.Kind == yaml.ScalarNode && !skip(n) }
 // IsMapping reports whether n is a mapping.
 func IsMapping(n *Node) bool { return n.Kind == yaml.MappingNode }
 
+// IsList reports whether a node is a list.
+func IsList(n *Node) bool { return n.Kind == yaml.SequenceNode }
+
 // Value reads any YAML value into plain Go data (map[string]any, []any, string, bool, int64, float64) for keys whose content belongs to a harness.
 func (d *Decoder) Value(n *Node) any {
 	switch n.Kind {

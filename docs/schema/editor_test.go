@@ -97,7 +97,6 @@ wrong.yaml:10: give one of url and command
 wrong.yaml:11: Missing property "url".
 wrong.yaml:13: name a Sandbox document with sandbox.policy, and the pack in that document
 wrong.yaml:14: Property permision is not allowed.
-wrong.yaml:17: Missing property "profile".
 wrong.yaml:20: Incorrect type. Expected "integer".
 wrong.yaml:4: want a name: a-z, 0-9, dot, underscore and hyphen, at most 63 characters, not ending in a dot, and no Windows device name
 wrong.yaml:6: Value is not accepted. Valid values: "allow", "deny".

@@ -35,6 +35,7 @@ var forms = map[string]form{
 	"date":     {pattern: `^[0-9]{4}-[0-9]{2}-[0-9]{2}$`, format: "date", message: "a date: YYYY-MM-DD"},
 	"version":  {pattern: `^(?:(?:0|[1-9][0-9]{0,8})\.){2}(?:0|[1-9][0-9]{0,8})(?:-[0-9A-Za-z.-]+)?$`, message: "one exact version, such as 2.1.332; in quotes when YAML would read a number"},
 	"lifetime": {pattern: `^0*[1-9][0-9]*[hdw]$`, maximum: 6, message: "a number of hours, days or weeks: 72h, 90d, 12w"},
+	"variable": {pattern: `^[A-Za-z_][A-Za-z0-9_]*$`, message: "the name of an environment variable"},
 	"https URL": {pattern: `^https://` + dns + `+(?:[/?#]|$)`, not: "[\\s\\\\\"<>`]",
 		message: "an absolute https URL with a host and without user information"},
 	"https or http URL": {pattern: `^https?://` + dns + `+(?:[/?#]|$)`, not: "[\\s\\\\\"<>`]",
