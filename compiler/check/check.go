@@ -199,6 +199,7 @@ func (c *checker) emptyUnions(b *policy.Body, prefix string) {
 	warn(b.Sandbox.ProtectedPaths.Pos, len(b.Sandbox.ProtectedPaths.Items), "sandbox.protectedPaths")
 	warn(b.Permissions.Deny.Pos, len(b.Permissions.Deny.Items), "permissions.deny")
 	warn(b.MCP.Denied.Pos, len(b.MCP.Denied.Items), "mcp.denied")
+	warn(b.Hooks.Pos, len(b.Hooks.Items), "hooks.items")
 }
 
 func (c *checker) gateway() {
@@ -486,23 +487,30 @@ func (c *checker) targets() {
 
 func (c *checker) overlaid(t effective.Target) {
 	base := c.Resolver.Profile(t.Ring.Profile.V)
+	loosens := func(l effective.Loosening, doc *policy.Header, what, before, hint string) {
+		pos := cmp.Or(l.Pos, doc.Name.Pos)
+		d := diag.New(codeLoosens, pos, c.indexed(pos, l), "the overlay loosens what %s, which is not allowed: %s (%s)", what, l.Message, l.Witness)
+		d.Hint = hint
+		t.Policy.Bad = true
+		c.add(d.WithRelated(l.Base, "%s", before))
+	}
 	for _, l := range effective.Loosenings(base, t.Policy) {
 		if c.permitted(t, t.Units, l) {
 			c.count++
 			continue
 		}
-		unit := t.Units[len(t.Units)-1]
-		pos := l.Pos
-		if !pos.IsValid() {
-			pos = unit.Name.Pos
-		}
-		d := diag.New(codeLoosens, pos, c.indexed(pos, l), "the overlay loosens what its rings get, which is not allowed: %s (%s)", l.Message, l.Witness)
-		d.Hint = "tighten the overlay, move the change to a profile, or permit it with an Exception document"
-		t.Policy.Bad = true
-		c.add(d.WithRelated(l.Base, "what ring %s has", t.Ring.Name.V))
+		loosens(l, &t.Units[len(t.Units)-1].Header, "its rings get", "what ring "+t.Ring.Name.V+" has",
+			"tighten the overlay, move the change to a profile, or permit it with an Exception document")
 	}
-	for p := t.Policy; p != nil && p != base; p = p.Parent {
+	for p := t.Policy; p != base; p = p.Parent {
 		c.effective(p, "overlay.")
+		if len(t.Units) == 1 && len(p.Units) > 1 {
+			// A unit with a parent: what its parent took, it cannot give back.
+			parent := p.Units[len(p.Units)-2]
+			for _, l := range effective.Loosenings(p.Parent, c.Resolver.Written(p)) {
+				loosens(l, p.Doc, "its parent "+parent+" leaves", "what unit "+parent+" has", "tighten the overlay, or take less in unit "+parent)
+			}
+		}
 	}
 }
 

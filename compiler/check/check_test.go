@@ -95,6 +95,8 @@ func TestCodes(t *testing.T) {
 		{codeGateway, "egress", []string{base("egress: {allowedDomains: [github.com]}")}, []string{base("egress: {allowedDomains: [github.com]}"), "Gateway main baseURL: http://127.0.0.1:8080"}},
 		{codeGateway, "egress.deniedDomains[1]", []string{base("egress: {allowedDomains: [github.com, ai.acme.example], deniedDomains: [x.example, '*.acme.example']}"), "Gateway main baseURL: https://b.acme.example"}, []string{base("egress: {deniedDomains: [x.example, '*.x.example', '*.acme.example']}"), "Gateway main baseURL: https://acme.example"}},
 		{codeFlip, "egress.allowedDomains", []string{"Profile parent " + listed, "Profile base extends: parent, egress: {allowedDomains: []}, " + locked}, []string{"Profile parent egress: {deniedDomains: [x.example, '*.x.example']}", "Profile base extends: parent, egress: {allowedDomains: [ai.acme.example]}, " + locked}},
+		{codeOpenByEmptiness, "egress.presets", []string{base("egress: {presets: []}")}, []string{base("egress: {presets: [], deniedDomains: [x.example], default: deny, allowedDomains: [ai.acme.example]}")}},
+		{codePreset, "egress.presets[0]", []string{base("egress: {presets: [npm]}")}, nil},
 		{codeOpenByEmptiness, "egress.allowedDomains", []string{base("egress: {allowedDomains: []}")}, []string{base("egress: {allowedDomains: [], default: allow}")}},
 		{codeSwallowed, "egress.allowedDomains[1]", []string{base("egress: {allowedDomains: [ai.acme.example, a.x.example], deniedDomains: ['*.x.example']}")}, []string{base("egress: {allowedDomains: [ai.acme.example, x.example], deniedDomains: ['*.x.example']}")}},
 		{codeCovered, "egress.allowedDomains[1]", []string{base("egress: {allowedDomains: ['*.acme.example', b.acme.example]}")}, []string{base("egress: {allowedDomains: ['*.acme.example', acme.example]}")}},
@@ -113,6 +115,8 @@ func TestCodes(t *testing.T) {
 		{codeConfigRoot, "sandbox.writableRoots[0]", []string{base("sandbox: {writableRoots: [~/.claude]}")}, []string{base("sandbox: {writableRoots: [~/.claude-cache]}")}},
 		{codeRequiredOff, "permissions.sandboxRequired", []string{"Profile base harnesses: {claude-code: 2.1.332}, telemetry: {enabled: true}, permissions: {disableBypass: true, sandboxRequired: true, sandbox: 'off'}, egress: {default: allow}"}, []string{"Profile base harnesses: {claude-code: 2.1.332}, telemetry: {enabled: true}, permissions: {disableBypass: true, sandboxRequired: true, sandbox: read-only}, egress: {default: allow}"}},
 		{codeUnionEmpty, "sandbox.protectedPaths", []string{"Profile parent sandbox: {protectedPaths: [~/.ssh]}", "Profile base extends: parent, sandbox: {protectedPaths: []}, " + locked}, []string{"Profile parent sandbox: {protectedPaths: [~/.ssh]}", "Profile base extends: parent, sandbox: {writableRoots: []}, " + locked}},
+
+		{codeUnionEmpty, "hooks.items", []string{"Profile parent hooks: {items: [{event: Stop, command: a}], managedOnly: true}", "Profile base extends: parent, hooks: {items: []}, " + locked}, []string{"Profile parent hooks: {items: [{event: Stop, command: a}], managedOnly: true}", "Profile base extends: parent, hooks: {managedOnly: true}, " + locked}},
 
 		{codeExtends, "extends", []string{"Profile a extends: bse"}, []string{"Profile a extends: base"}},
 		{codeExtends, "extends", []string{"Profile a extends: a"}, []string{"Profile a extends: base", "Profile b extends: a"}},
@@ -164,6 +168,11 @@ func TestCodes(t *testing.T) {
 			[]string{"Profile other harnesses: {claude-code: {model: a}}", "Gateway main baseURL: https://ai.acme.example, protocols: {claude-code: anthropic-messages}, models: {a: {upstream: x, model: m}}, upstreams: {x: {kind: anthropic}}"}},
 
 		{codeLoosens, "overlay.egress.allowedDomains[1]", []string{base(listed), "Unit u overlay: {egress: {allowedDomains: [ai.acme.example, x.example]}}"}, []string{base(listed), "Unit u overlay: {egress: {allowedDomains: [ai.acme.example, x.corp.example]}}"}},
+		{codeLoosens, "overlay.egress.allowedDomains[1]", []string{base(listed), "Unit v overlay: {egress: {allowedDomains: [ai.acme.example]}}", "Unit u parent: v, overlay: {egress: {allowedDomains: [ai.acme.example, x.corp.example]}}"},
+			[]string{base(listed), "Unit v overlay: {egress: {allowedDomains: [ai.acme.example]}}", "Unit u overlay: {egress: {allowedDomains: [ai.acme.example, x.corp.example]}}"}},
+		{codeLoosens, "overlay.egress.allowedDomains[1]", []string{base(listed), "Unit v overlay: {egress: {deniedDomains: [x.example]}}", "Unit u parent: v, overlay: {egress: {allowedDomains: [ai.acme.example, y.example]}}"},
+			[]string{base(listed), "Unit v overlay: {egress: {deniedDomains: [x.example]}}", "Unit u parent: v, overlay: {egress: {allowedDomains: [ai.acme.example, y.corp.example]}}"}},
+		{codeLoosens, "overlay.sandbox.mode", []string{"Unit v overlay: {sandbox: {mode: read-only}}", "Unit u parent: v, overlay: {sandbox: {mode: workspace-write}}"}, []string{"Unit v overlay: {sandbox: {mode: workspace-write}}", "Unit u parent: v, overlay: {sandbox: {mode: read-only}}"}},
 		{codeLoosens, "overlay.egress.deniedDomains", []string{base(listed), "Unit u overlay: {egress: {deniedDomains: []}}"}, []string{base(listed), "Unit u overlay: {egress: {deniedDomains: [x.example]}}"}},
 		{codeLoosens, "overlay.sandbox.mode", []string{base("sandbox: {mode: read-only}"), "Unit u overlay: {sandbox: {mode: workspace-write}}"}, []string{base("sandbox: {mode: workspace-write}"), "Unit u overlay: {sandbox: {mode: read-only}}"}},
 		{codeWidens, "egress.allowedDomains[1]", []string{base(listed), "Profile child extends: base, egress: {allowedDomains: [ai.acme.example, x.example]}"}, []string{base(listed), "Profile child extends: base, egress: {allowedDomains: [ai.acme.example, x.corp.example]}"}},

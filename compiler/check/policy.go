@@ -196,19 +196,19 @@ func (c *checker) egress(p *effective.Policy, prefix string) {
 			WithHint("set egress.default: deny, or remove %s", what).WithRelated(pos, "the list"))
 	}
 	open, implied := p.Hosts.Default()
-	if open && implied {
+	// An unknown preset is reported, and the list that names it is not empty.
+	if open && implied && len(e.Presets.Items) == 0 {
+		field, pos := "egress.presets", p.Own.Egress.Presets.Pos
+		if p.Own.Egress.AllowedDomains.IsSet() {
+			field, pos = "egress.allowedDomains", p.Own.Egress.AllowedDomains.Pos
+		}
 		if p.Parent != nil {
 			if was, _ := p.Parent.Hosts.Default(); !was {
-				field, pos := "egress.presets", p.Own.Egress.Presets.Pos
-				if p.Own.Egress.AllowedDomains.IsSet() {
-					field, pos = "egress.allowedDomains", p.Own.Egress.AllowedDomains.Pos
-				}
 				c.fail(p, diag.New(codeFlip, pos, prefix+field, "nothing is allowed any more, so the implied default would turn from deny to allow").
 					WithHint("write egress.default: deny or egress.default: allow"))
 			}
-		} else if e.AllowedDomains.IsSet() || e.Presets.IsSet() {
-			pos := cmp.Or(e.AllowedDomains.Pos, e.Presets.Pos)
-			c.add(diag.New(codeOpenByEmptiness, pos, prefix+"egress.allowedDomains", "the allow list is empty and egress.default is unset, so the default is allow: every host is allowed").
+		} else if pos.IsValid() && !p.Bad { // entries that could not be read are reported
+			c.add(diag.New(codeOpenByEmptiness, pos, prefix+field, "the allow list is empty and egress.default is unset, so the default is allow: every host is allowed").
 				WithHint("write egress.default: allow if that is meant, or egress.default: deny"))
 		}
 	}

@@ -195,6 +195,13 @@ func (r *Resolver) Overlay(base *Policy, u *policy.Unit) *Policy {
 	return base
 }
 
+// Written returns what the overlay that made p says by itself of the policy below it, where p has taken back what units before it took.
+func (r *Resolver) Written(p *Policy) *Policy {
+	out := &Policy{Profile: p.Profile, Units: p.Units, Parent: p.Parent, Own: p.Own, Doc: p.Doc, Bad: p.Bad}
+	r.merge(out, p.Parent, p.Own)
+	return out
+}
+
 // shared returns base with the overlay of a unit without ancestors, made once for all units of equal overlay; fresh is false when an earlier unit's policy is
 // answered, whose places are those of that unit.
 func (r *Resolver) shared(base *Policy, u *policy.Unit) (p *Policy, fresh bool) {

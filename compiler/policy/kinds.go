@@ -88,18 +88,17 @@ var targetFields = []source.Field[ModelTarget]{
 	whole("timeoutSeconds", 1, 86_400, func(t *ModelTarget) *source.Int { return &t.TimeoutSeconds }),
 }
 
-var targetMapping = mapping[ModelTarget]{fields: targetFields, need: []string{"upstream", "model"}}
-
 // An alias is written as one upstream model, or as several.
 var (
-	aliasMapping = mapping[ModelTarget]{fields: targetFields[:2], need: targetMapping.need}
+	targetMapping = mapping[ModelTarget]{fields: targetFields, need: []string{"model"}}
+	aliasMapping  = mapping[ModelTarget]{fields: targetFields[:2], need: []string{"model"}}
 
 	targetsMapping = mapping[GatewayModel]{
 		fields: append([]source.Field[GatewayModel]{
 			atLeastOne(items("targets", targetMapping, func(m *GatewayModel) *[]ModelTarget { return &m.Targets }, func(diag.Pos) ModelTarget { return ModelTarget{} }, nil)),
 		}, refused[GatewayModel]("with targets, each target has an upstream and a model", "upstream", "model")...),
 		need: []string{"targets"},
-		check: func(d *decoder, n *node, m *GatewayModel) {
+		check: func(d *decoder, n *node, _ *GatewayModel) {
 			if targets := source.Get(n, "targets"); targets != nil && source.IsList(targets) && len(targets.Content) == 0 {
 				d.Diags.Add(*d.Report(codeAlias, targets, "the alias leads to no model: targets is empty"))
 			}
