@@ -159,7 +159,7 @@ func (c *Compiled) plan(diags *diag.List) []*Plan {
 		if t.Policy.Box != nil && t.Policy.Box.Bad {
 			t.Policy.Bad = true
 		}
-		if t.Policy.Bad || c.plans[t.Policy] != nil {
+		if t.Policy.Unfit() || c.plans[t.Policy] != nil {
 			continue
 		}
 		digest := t.Policy.Digest()

@@ -410,6 +410,11 @@ func (b *boxes) unnamed() {
 			file(f.Name, "file")
 		}
 	}
+	for _, name := range b.Repo.Strays {
+		d := diag.New(codeUnreferenced, 0, "", "this file is no packs/NAME/pack.yaml, so it is not read and not released")
+		d.File = name
+		b.diags.Add(d)
+	}
 }
 
 // build builds the policy.yaml of one agent.

@@ -11,7 +11,7 @@ import (
 )
 
 var hiddenSecret = Rule{
-	Code: &diag.Code{ID: "HALO2311", Severity: diag.Warning, Title: "what looks like a secret", Since: "0.1.0",
+	Code: &diag.Code{ID: "HALO2311", Severity: diag.Warning, Title: "what looks like a secret", Since: "0.1.0", Secret: true,
 		Text: "Somewhere in this file, in a comment, a text or a pack, stands what looks like a credential. Whoever reads the repo has it, and the history keeps it. Revoke it, and refer to a variable or a " +
 			"file of the device instead.",
 		Before: "instructions: The test account is ghp_0123456789abcdef.", After: "instructions: The test account is in the vault."},

@@ -89,13 +89,15 @@ func (c *checker) profile(p *policy.Profile) {
 	if eff == nil {
 		c.extends(p)
 	}
+	before := c.diags.Errors()
 	if p.Base != nil {
-		c.own(&p.Base.Body, eff, "")
+		c.own(&p.Base.Body, "")
 	}
-	c.own(&p.Body, eff, "")
+	c.own(&p.Body, "")
 	if eff == nil {
 		return
 	}
+	eff.Bad = eff.Bad || c.diags.Errors() > before
 	if eff.Parent != nil {
 		c.emptyUnions(&p.Body, "")
 		parent := "its parent " + p.Extends.V
@@ -302,12 +304,12 @@ func (c *checker) ringProfile(r *policy.Ring) {
 	if eff == nil {
 		return
 	}
-	if len(eff.Harnesses) == 0 {
+	if len(eff.Harnesses) == 0 && !eff.Unfit() {
 		c.fail(eff, diag.New(codeRingProfile, r.Profile.Pos, "profile", "profile %s enables no harness, so ring %s would get nothing", p.Name.V, r.Name.V).
 			WithHint("add to the profile: harnesses: {claude-code: {version: 2.1.332}}"))
 	}
 	for _, pin := range eff.Harnesses {
-		if !pin.Version.IsSet() && !eff.Bad {
+		if !pin.Version.IsSet() && !eff.Unfit() {
 			c.fail(eff, diag.New(codeRingProfile, pin.Harness.Pos, "harnesses."+pin.Harness.V+".version", "harness %s has no version, and ring %s needs an exact one", pin.Harness.V, r.Name.V))
 		}
 	}
@@ -357,7 +359,7 @@ func (c *checker) units() {
 		if u.Parent.IsSet() {
 			c.parent(u)
 		}
-		c.own(&u.Overlay, nil, "overlay.")
+		c.own(&u.Overlay, "overlay.")
 		c.looseEmpty(u)
 	}
 }

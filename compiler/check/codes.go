@@ -105,7 +105,7 @@ var (
 	codeProxyEnv = &diag.Code{ID: "HALO1510", Severity: diag.Warning, Title: "proxy in the environment", Since: "0.1.0",
 		Text:   "A proxy variable can lead traffic around the sandbox's own proxy.",
 		Before: "env: {HTTPS_PROXY: \"http://proxy.acme.example:3128\"}", After: "env: {ACME_TEAM: payments}"}
-	codeSecret = &diag.Code{ID: "HALO1511", Title: "literal secret", Since: "0.1.0",
+	codeSecret = &diag.Code{ID: "HALO1511", Title: "literal secret", Since: "0.1.0", Secret: true,
 		Text:   "Policy is readable by everyone who reads the repo or a device's files. Refer to a variable instead.",
 		Before: "headers: {Authorization: Bearer abc123}", After: `headers: {Authorization: "Bearer ${MCP_TOKEN}"}`}
 	codeNoGateway = &diag.Code{ID: "HALO1512", Severity: diag.Warning, Title: "no gateway", Since: "0.1.0",
@@ -114,6 +114,13 @@ var (
 	codeModel = &diag.Code{ID: "HALO1513", Title: "model that the gateway does not serve", Since: "0.1.0",
 		Text:   "The alias is not among the models of the Gateway, or its upstream does not speak the wire protocol of the harness.",
 		Before: "models: {default: fastest}", After: "models: {default: fast}"}
+
+	codeEnvName = &diag.Code{ID: "HALO1514", Title: "not the name of a variable", Since: "0.1.0",
+		Text:   "The name of an environment variable is not empty and holds no = and no blank; a program would never see this one.",
+		Before: `env: {"GOFLAGS=-mod": readonly}`, After: `env: {GOFLAGS: -mod=readonly}`}
+	codeSameServer = &diag.Code{ID: "HALO1515", Title: "two MCP servers of one name", Since: "0.1.0",
+		Text:   "Harnesses know an MCP server by its name, so that one of the two would be gone in silence.",
+		Before: "servers:\n  - {name: docs, url: https://a.acme.example/mcp}\n  - {name: docs, url: https://b.acme.example/mcp}", After: "servers:\n  - {name: docs, url: https://a.acme.example/mcp}\n  - {name: docs-b, url: https://b.acme.example/mcp}"}
 
 	codeLoosens = &diag.Code{ID: "HALO1601", Title: "overlay that loosens", Since: "0.1.0",
 		Text:   "A unit's overlay may shorten the allow list and lengthen the lists that deny or protect. Everything else is a loosening and stops the build. Put the wider policy in a profile of its own ring, or permit this one thing with an Exception document that has an owner and an end.",
@@ -135,5 +142,5 @@ func Codes() []*diag.Code {
 	return []*diag.Code{codePreset, codeDefaultAllow, codeGateway, codeFlip, codeOpenByEmptiness, codeSwallowed, codeCovered, codeApexOnly, codeSharedSuffix,
 		codeEndpointDenied, codeReadOnlyRoots, codeOff, codeConflict, codeConfigRoot, codeRequiredOff, codeUnionEmpty, codeExtends, codeNoRing, codeRing,
 		codeRingProfile, codeUnit, codeReference, codeRelease, codeBypass, codeDisableBypass, codeAuto, codeLogPrompts, codeTelemetry, codeHooks,
-		codeRequiredEgress, codeOverride, codeEnv, codeProxyEnv, codeSecret, codeNoGateway, codeModel, codeLoosens, codeWidens, codeExpired, codeExpires, codeUnused}
+		codeRequiredEgress, codeOverride, codeEnv, codeProxyEnv, codeSecret, codeNoGateway, codeModel, codeEnvName, codeSameServer, codeLoosens, codeWidens, codeExpired, codeExpires, codeUnused}
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
 
 	"halos.dev/halo/compiler/diag"
 	"halos.dev/halo/compiler/policy"
@@ -42,15 +43,34 @@ func (c *checker) guards(b *policy.Body, prefix string) {
 		if bad := bypassIn(e.Value.V); bad != "" {
 			c.add(diag.New(codeBypass, e.Value.Pos, at, "the value %s is a permission bypass and is never allowed", bad))
 		}
+		if e.Key.V == "" || strings.ContainsFunc(e.Key.V, func(r rune) bool { return r == '=' || unicode.IsSpace(r) || unicode.IsControl(r) }) {
+			c.add(diag.New(codeEnvName, e.Key.Pos, at, "%q is not the name of a variable", e.Key.V))
+		}
 		c.envKey(e.Key.V, e.Value.V, e.Key.Pos, at)
 		if what := Secret(e.Value.V); what != "" {
 			c.add(diag.New(codeSecret, e.Value.Pos, at, "the value looks like %s", what).WithHint("refer to a variable: ${NAME}"))
 		}
 	}
+	named := make(map[string]diag.Pos, len(b.MCP.Servers))
 	for i, s := range b.MCP.Servers {
+		at := fmt.Sprintf("%smcp.servers[%d].", prefix, i)
+		if first, ok := named[s.Name.V]; ok && s.Name.IsSet() {
+			c.add(diag.New(codeSameServer, s.Name.Pos, at+"name", "there are two MCP servers %s", s.Name.V).WithRelated(first, "the first one"))
+		} else {
+			named[s.Name.V] = s.Name.Pos
+		}
 		for _, h := range s.Headers {
 			if what := Secret(h.Value.V); what != "" {
-				c.add(diag.New(codeSecret, h.Value.Pos, fmt.Sprintf("%smcp.servers[%d].headers.%s", prefix, i, h.Key.V), "the value looks like %s", what).WithHint("refer to a variable: ${NAME}"))
+				c.add(diag.New(codeSecret, h.Value.Pos, at+"headers."+h.Key.V, "the value looks like %s", what).WithHint("refer to a variable: ${NAME}"))
+			}
+		}
+		// Long words in addresses and arguments are no secrets by themselves: only what has a known form is.
+		if what := KnownSecret(s.URL.V); what != "" {
+			c.add(diag.New(codeSecret, s.URL.Pos, at+"url", "the value holds what looks like %s", what).WithHint("put it into a header that refers to a variable: ${NAME}"))
+		}
+		for j, word := range s.Command.Items {
+			if what := KnownSecret(word.V); what != "" {
+				c.add(diag.New(codeSecret, word.Pos, fmt.Sprintf("%scommand[%d]", at, j), "the value holds what looks like %s", what).WithHint("let the command read it from a variable or a file"))
 			}
 		}
 	}

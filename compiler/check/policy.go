@@ -16,7 +16,7 @@ import (
 )
 
 // own checks what one document writes, whatever it is combined with.
-func (c *checker) own(b *policy.Body, eff *effective.Policy, prefix string) {
+func (c *checker) own(b *policy.Body, prefix string) {
 	for i, name := range b.Egress.Presets.Items {
 		if _, ok := c.Resolver.Preset(name.V); ok {
 			continue
@@ -26,15 +26,9 @@ func (c *checker) own(b *policy.Body, eff *effective.Policy, prefix string) {
 		}
 		d := diag.New(codePreset, name.Pos, prefix+"egress.presets["+strconv.Itoa(i)+"]", "there is no preset %q; there are %s", name.V, strings.Join(c.presetNames, ", "))
 		d.Hint = c.nearest(name.V, c.presetNames)
-		if eff != nil {
-			eff.Bad = true
-		}
 		c.add(d)
 	}
 	if name := b.Sandbox.Policy; name.IsSet() && c.Repo.Sandbox(name.V) == nil {
-		if eff != nil {
-			eff.Bad = true
-		}
 		d := diag.New(codeReference, name.Pos, prefix+"sandbox.policy", "there is no Sandbox document %q", name.V)
 		d.Hint = c.nearest(name.V, sandboxNames(c.Repo))
 		c.add(d)

@@ -74,6 +74,8 @@ type Code struct {
 	Since    string
 	// NoAnswer marks findings after which there is no answer at all (unreadable input, a limit exceeded): exit status 2 in every command.
 	NoAnswer bool
+	// Secret marks findings about a line that may hold a credential: it is not printed.
+	Secret bool
 }
 
 // Related is a further place that explains a diagnostic, such as the first of two definitions.

@@ -57,6 +57,16 @@ func (p *Policy) Mode() string {
 	return policy.ModeOff
 }
 
+// Unfit reports whether the policy or one that it was made from has errors.
+func (p *Policy) Unfit() bool {
+	for ; p != nil; p = p.Parent {
+		if p.Bad {
+			return true
+		}
+	}
+	return false
+}
+
 // EgressRules reports whether egress is restricted at all: something allowed or denied, or an explicit default of deny.
 func (p *Policy) EgressRules() bool {
 	e := &p.Egress

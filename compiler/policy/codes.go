@@ -34,7 +34,7 @@ var (
 		Text:   "What a harness file may hold depends on the version that reads it, so every harness is pinned to one exact semantic version.",
 		Before: `version: ">=2.1"`, After: "version: 2.1.332"}
 	codeURL = &diag.Code{ID: "HALO1111", Title: "not an absolute URL", Since: "0.1.0",
-		Text:   "The value must be an absolute URL with a host, and without user information, which is a secret; several harnesses drop a value without a scheme in silence.",
+		Text:   "The value must be an absolute URL with a host; several harnesses drop a value without a scheme in silence.",
 		Before: "baseURL: ai.acme.example", After: "baseURL: https://ai.acme.example"}
 	codeHarness = &diag.Code{ID: "HALO1112", Title: "unknown harness", Since: "0.1.0",
 		Text:   "Harness ids are claude-code, codex, copilot-cli, gemini-cli, opencode and cursor-cli.",
@@ -68,9 +68,12 @@ var (
 	codeAlias = &diag.Code{ID: "HALO1121", Title: "model alias of no model", Since: "0.1.0",
 		Text:   "An alias stands for one model of an upstream, or for several in targets.",
 		Before: "models:\n  sonnet: {targets: []}", After: "models:\n  sonnet: {upstream: anthropic, model: claude-sonnet-4-5}"}
-	codeCredential = &diag.Code{ID: "HALO1122", Title: "credential that names no one place", Since: "0.1.0",
+	codeCredential = &diag.Code{ID: "HALO1122", Title: "credential that names no one place", Since: "0.1.0", Secret: true,
 		Text:   "A policy repo says where a credential is, in an environment variable or in a file, and never what it is. The finding does not repeat the value, which may be the secret itself.",
 		Before: "credential: {env: sk-…}", After: "credential: {env: ANTHROPIC_API_KEY}"}
+	codeUserInfo = &diag.Code{ID: "HALO1123", Title: "URL with user information", Since: "0.1.0", Secret: true,
+		Text:   "A user name or a password in a URL is a credential, and policy is read by everybody who reads the repo or the files of a device. The finding does not repeat it.",
+		Before: "baseURL: https://halo:…@ai.acme.example", After: "baseURL: https://ai.acme.example"}
 	codeHost = &diag.Code{ID: "HALO1203", Title: "not a host name", Since: "0.1.0",
 		Text:   "Host lists hold lower-case host names, without scheme, port or path, or *. and a name for every subdomain at any depth. Harnesses ignore other spellings in silence, each in its own way.",
 		Before: `allowedDomains: ["https://GitHub.com/acme"]`, After: "allowedDomains: [github.com]"}
@@ -93,5 +96,5 @@ var (
 // Codes lists the codes of this package.
 func Codes() []*diag.Code {
 	return []*diag.Code{codeHeader, codeAPIVersion, codeOldVersion, codeKind, codeDuplicate, codeRoot, codeOneRoot, codeName, codeDate, codeVersion, codeURL,
-		codeHarness, codeServer, codeTest, codeException, codeLifetime, codePercent, codeSimple, codeNoProvider, codeBeside, codeAlias, codeCredential, codeHost, codeModes, codeRootPath, codeProtected, codeRepoPath, codeTwoSources}
+		codeHarness, codeServer, codeTest, codeException, codeLifetime, codePercent, codeSimple, codeNoProvider, codeBeside, codeAlias, codeCredential, codeUserInfo, codeHost, codeModes, codeRootPath, codeProtected, codeRepoPath, codeTwoSources}
 }

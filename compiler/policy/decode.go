@@ -414,8 +414,11 @@ func exactVersion(s string) bool {
 func absoluteURL(d *decoder, n *node, schemes ...string) source.Str {
 	s := d.Text(n)
 	if s.IsSet() && !validURL(s.V, schemes) {
-		x := d.Report(codeURL, n, "%s is not an absolute %s URL with a host and without user information", strconv.Quote(s.V), strings.Join(schemes, " or "))
-		d.Diags.Add(*x)
+		if u, err := neturl.Parse(s.V); strings.Contains(s.V, "@") && (err != nil || u.User != nil) {
+			d.Diags.Add(*d.Report(codeUserInfo, n, "the URL has user information, which is a credential"))
+			return source.Str{}
+		}
+		d.Diags.Add(*d.Report(codeURL, n, "%s is not an absolute %s URL with a host", strconv.Quote(s.V), strings.Join(schemes, " or ")))
 		return source.Str{}
 	}
 	return s

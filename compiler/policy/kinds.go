@@ -155,7 +155,14 @@ var upstreamFields = []source.Field[Upstream]{
 	str("region", func(u *Upstream) *source.Str { return &u.Region }),
 	str("apiVersion", func(u *Upstream) *source.Str { return &u.APIVersion }),
 	custom("credential", func(u *Upstream) *credential { return (*credential)(u) }, credentialMapping.shape,
-		func(d *decoder, n *node, u *Upstream) { credentialMapping.read(d, n, u) }),
+		func(d *decoder, n *node, u *Upstream) {
+			if source.IsScalar(n) {
+				// It may be the credential, so it is not repeated.
+				d.Diags.Add(*d.Report(codeCredential, n, "a credential is written as a mapping: {env: NAME} or {file: PATH}"))
+				return
+			}
+			credentialMapping.read(d, n, u)
+		}),
 	list("serves", func(u *Upstream) *source.Strs { return &u.Serves }),
 }
 

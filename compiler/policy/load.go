@@ -61,6 +61,9 @@ func Load(ctx context.Context, fsys fs.FS, opts Options, diags *diag.List) *Repo
 	repo.Files = source.Read(ctx, fsys, opt, diags, func(doc *source.Document, out *diag.List) {
 		slots.put(doc, visit(doc, &in, out, opts.ReadPack))
 	})
+	if opts.Question == nil {
+		repo.Strays = strays(fsys)
+	}
 	assemble(repo, slots.sorted(), diags)
 	if repo.Root == nil && diags.Errors() == 0 {
 		root(RootFile, "%s is empty; write org: and the name of the organization", RootFile)
@@ -97,11 +100,20 @@ func otherFile(name string) bool {
 	return name == WorkspaceFile || strings.HasPrefix(name, "openshell/")
 }
 
-// openshellFiles lists everything below openshell/ but names that begin with a dot.
-func openshellFiles(fsys fs.FS) []string {
+// openshellFiles lists everything below openshell/.
+func openshellFiles(fsys fs.FS) []string { return filesBelow(fsys, "openshell") }
+
+// strays lists what lies below packs/ and is no pack. A link in packs/ itself is refused, as a pack.
+func strays(fsys fs.FS) []string {
+	packs := packFiles(fsys)
+	return slices.DeleteFunc(filesBelow(fsys, "packs"), func(name string) bool { return PackName(name) != "" || slices.Contains(packs, name) })
+}
+
+// filesBelow lists the files below a directory, but for names that begin with a dot.
+func filesBelow(fsys fs.FS, dir string) []string {
 	var out []string
 	// An error ends the walk of a directory; a file below it that a document names is then missed by name.
-	_ = fs.WalkDir(fsys, "openshell", func(p string, d fs.DirEntry, err error) error {
+	_ = fs.WalkDir(fsys, dir, func(p string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return nil

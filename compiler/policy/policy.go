@@ -662,6 +662,8 @@ type Repo struct {
 	Packs      []*PackFile
 	// Others are the files below openshell/ and the workspace file.
 	Others []*RepoFile
+	// Strays are the names of the files below packs/ that are no packs/NAME/pack.yaml. They are not read.
+	Strays []string
 	// Documents has every document in file order, to find the one a place lies in.
 	Documents []*Header
 	// Made are the documents that simple mode made or lies below: the Gateway, the Profile, the Rings by their order.

@@ -163,6 +163,12 @@ const printed = 1000
 // Text prints findings for people: place, severity, code, key path and message on one line, then the source line with carets, related places and the hint.
 func (r *Report) Text(w io.Writer, style Style) error {
 	src := r.lines()
+	secret := map[diag.Pos]bool{}
+	for _, d := range r.Diagnostics {
+		if d.Code.Secret {
+			secret[lineOf(d.Pos)] = true
+		}
+	}
 	var b bytes.Buffer
 	ds, left := capped(r.Diagnostics, printed)
 	for _, d := range ds {
@@ -179,7 +185,7 @@ func (r *Report) Text(w io.Writer, style Style) error {
 		}
 		b.WriteString(printable(d.Message))
 		b.WriteByte('\n')
-		if s.text != "" {
+		if s.text != "" && !secret[lineOf(d.Pos)] {
 			caret(&b, s, style, d.Severity)
 		}
 		for _, rel := range d.Related {
@@ -203,6 +209,9 @@ func (r *Report) Text(w io.Writer, style Style) error {
 	_, err := w.Write(b.Bytes())
 	return err
 }
+
+// lineOf returns the line of a place.
+func lineOf(p diag.Pos) diag.Pos { return diag.NewPos(p.File(), p.Line(), 0) }
 
 // window is how much of a long line is shown around the place.
 const window = 160
