@@ -169,7 +169,7 @@ func ReadArchive(r io.ReaderAt, size int64) (*Archive, error) {
 	}
 	s := newTarReader(r, size)
 	a := &Archive{r: r}
-	paths := newPathSet(64)
+	var paths pathSet
 	names, last := 0, ""
 	for {
 		f, err := s.next()
@@ -193,7 +193,7 @@ func ReadArchive(r io.ReaderAt, size int64) (*Archive, error) {
 			return nil, refuse(CodeArchive, f.path, "more than %d elements", maxArchiveDepth)
 		case !paths.add(f.path):
 			return nil, refuse(CodeArchive, f.path, collides)
-		case len(a.files) == maxArchiveFiles || len(paths.seen) > maxArchiveNodes || names > maxArchiveNames:
+		case len(a.files) == maxArchiveFiles || paths.nodes > maxArchiveNodes || names > maxArchiveNames:
 			return nil, refuse(CodeArchive, f.path, "more than %d files, or too many directories", maxArchiveFiles)
 		}
 		if !first {

@@ -1,11 +1,13 @@
 package artifacts
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/bits"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -19,6 +21,7 @@ type canon struct {
 	in      string // reading: the whole text; strings that are read share its memory
 	pos     int    // reading: the next byte
 	first   bool   // no member of the current object or array was seen yet
+	lists   map[string]readList
 	err     error
 }
 
@@ -178,8 +181,32 @@ func (c *canon) boolean(key string, v *bool) {
 	}
 }
 
+// readList is the list of strings that was last read under a key: its text and what it says.
+type readList struct {
+	text string
+	list []string
+}
+
+// strings reads or writes a member that is an array of strings. One that is read again in the same words shares its memory with the first: neighbours often say
+// the same.
 func (c *canon) strings(key string, v *[]string) {
-	list(c, key, v, (*canon).stringValue)
+	if !c.reading {
+		list(c, key, v, (*canon).stringValue)
+		return
+	}
+	if !c.member(key, false, true) {
+		return
+	}
+	if last := c.lists[key]; last.text != "" && c.take(last.text) {
+		*v = last.list
+		return
+	}
+	start := c.pos
+	array(c, v, (*canon).stringValue)
+	if c.err == nil {
+		*v = slices.Clip(*v)
+		c.lists[key] = readList{c.in[start:c.pos], *v}
+	}
 }
 
 // list reads or writes a member that is an array.
@@ -207,9 +234,11 @@ func array[T any](c *canon, v *[]T, item func(*canon, *T)) {
 		return
 	}
 	for c.err == nil {
-		var one T
-		item(c, &one)
-		*v = append(*v, one)
+		if len(*v) == cap(*v) {
+			*v = slices.Grow(*v, max(4, len(*v)))
+		}
+		*v = append(*v, *new(T))
+		item(c, &(*v)[len(*v)-1])
 		if !c.take(",") {
 			c.literal("]")
 			return
@@ -335,10 +364,14 @@ func appendString(dst []byte, s string) []byte {
 	return append(append(dst, s[done:]...), '"')
 }
 
-// unescape reads the inside of a string and accepts only the spelling that appendString would write.
+// unescape reads the inside of a string and accepts only the spelling that appendString would write. raw has no control character that no
+// backslash stands before.
 func unescape(raw string) (string, bool) {
 	if !utf8.ValidString(raw) {
 		return "", false
+	}
+	if strings.IndexByte(raw, '\\') < 0 {
+		return raw, true
 	}
 	out := make([]byte, 0, len(raw))
 	for i := 0; i < len(raw); i++ {
@@ -347,30 +380,28 @@ func unescape(raw string) (string, bool) {
 			continue
 		}
 		i++
-		if i == len(raw) {
-			return "", false
-		}
-		if raw[i] == 'u' {
-			if i+4 >= len(raw) {
+		if rest, ok := strings.CutPrefix(raw[i:], "u00"); ok {
+			if len(rest) < 2 {
 				return "", false
 			}
-			n, err := strconv.ParseUint(raw[i+1:i+5], 16, 8)
-			if err != nil {
+			hi, lo := strings.IndexByte("01", rest[0]), strings.IndexByte(hexDigits, rest[1])
+			if hi < 0 || lo < 0 || escapes[hi<<4|lo] != 0 {
 				return "", false
 			}
-			out = append(out, byte(n))
+			out = append(out, byte(hi<<4|lo))
 			i += 4
 			continue
 		}
-		e := slices.Index(escapes[:], raw[i])
+		if i == len(raw) || raw[i] == 0 { // 0 is no escape in the table
+			return "", false
+		}
+		e := bytes.IndexByte(escapes[:], raw[i])
 		if e < 0 {
 			return "", false
 		}
 		out = append(out, byte(e))
 	}
-	s := string(out)
-	again := appendString(nil, s)
-	return s, string(again[1:len(again)-1]) == raw
+	return string(out), true
 }
 
 // compareUTF16 orders strings by UTF-16 code units, as RFC 8785 sorts keys.

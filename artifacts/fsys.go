@@ -106,7 +106,7 @@ func (d fsDir) join(name string) string {
 	return d.path + "/" + name
 }
 
-func (d fsDir) list(entries []entry) ([]entry, error) {
+func (d fsDir) list(entries []entry, _ []byte) ([]entry, error) {
 	found, err := fs.ReadDir(d.fsys, d.path)
 	for _, e := range found {
 		entries = append(entries, entry{e.Name(), e.Type()})

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unsafe"
 )
 
 // SchemaVersion is the version of the manifest that this package writes and the only one it reads.
@@ -166,7 +167,7 @@ func ParseManifest(data []byte) (*Manifest, error) {
 		return nil, fmt.Errorf("larger than %d bytes", MaxManifestSize)
 	}
 	m := new(Manifest)
-	c := &canon{reading: true, in: string(data)}
+	c := &canon{reading: true, lists: map[string]readList{}, in: unsafe.String(unsafe.SliceData(data), len(data))}
 	c.object(m.members)
 	if c.err == nil && c.pos != len(c.in) {
 		c.fail("%w", errTrailing)

@@ -15,7 +15,7 @@ const maxPath = 1024
 
 // checkFiles checks the list of files: sorted, safe and distinct on every file system, with proper digests and sizes.
 func (m *Manifest) checkFiles() error {
-	paths := newPathSet(len(m.Files))
+	var paths pathSet
 	last := ""
 	for i, f := range m.Files {
 		if err := checkPath(f.Path); err != nil {
@@ -41,29 +41,45 @@ func (m *Manifest) checkFiles() error {
 // collides says why pathSet.add refuses a path.
 const collides = "another path differs only in case, or is a file where this needs a directory"
 
-// pathSet holds every file and every directory once, in the spelling in which a case-insensitive file system compares names.
+// pathSet finds the paths that a case-insensitive file system does not keep apart. Paths come in byte order: all paths below one directory are then neighbours,
+// so that only the names in the directories on the way to the last path have to be kept.
 type pathSet struct {
-	seen map[string]struct{}
-	last string
+	// levels are the names in each of those directories, as a case-insensitive file system compares them.
+	levels []map[string]struct{}
+	last   string
+	// nodes is how many files and directories there are.
+	nodes int
 }
 
-func newPathSet(files int) *pathSet { return &pathSet{seen: make(map[string]struct{}, 2*files)} }
-
-// add adds a file and reports whether every file system keeps it apart from the others. Paths come in byte order: all paths below one directory
-// are then neighbours, so that a directory is entered once.
+// add adds a file and reports whether every file system keeps it and its directories apart from the others.
 func (s *pathSet) add(path string) bool {
-	for j := sharedDirs(s.last, path); j <= len(path); j++ {
-		if j < len(path) && path[j] != '/' {
-			continue
+	start := sharedDirs(s.last, path)
+	s.last = path
+	rest := path[start:]
+	for level := strings.Count(path[:start], "/"); ; level++ {
+		if level == len(s.levels) {
+			s.levels = append(s.levels, map[string]struct{}{})
 		}
-		folded := foldCase(path[:j])
-		if _, ok := s.seen[folded]; ok {
+		name, below, more := strings.Cut(rest, "/")
+		folded := foldCase(name)
+		if _, ok := s.levels[level][folded]; ok {
 			return false
 		}
-		s.seen[folded] = struct{}{}
+		s.levels[level][folded] = struct{}{}
+		s.nodes++
+		if !more {
+			return true
+		}
+		rest = below
+		// The directory is new: its names are those of no other. Clearing a map takes time by the room it has.
+		if level++; level < len(s.levels) {
+			if len(s.levels[level]) > 8 {
+				s.levels[level] = map[string]struct{}{}
+			}
+			clear(s.levels[level])
+		}
+		level--
 	}
-	s.last = path
-	return true
 }
 
 // sharedDirs returns the offset in b behind the last directory that a and b share.

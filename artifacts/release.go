@@ -5,12 +5,14 @@
 package artifacts
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"crypto"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -63,7 +65,9 @@ func (p *Plan) Seal() (*Release, error) {
 	files := slices.SortedFunc(slices.Values(p.files), byPath)
 	m.Files = hashAll(files)
 
-	sums := content{path: SumsName, data: m.sums()}
+	var text bytes.Buffer
+	m.writeSums(&text)
+	sums := content{path: SumsName, data: text.Bytes()}
 	sum := sha256.Sum256(sums.data)
 	i, found := slices.BinarySearchFunc(files, sums, byPath)
 	if found {
@@ -112,11 +116,10 @@ func hashAll(files []content) []File {
 	return entries
 }
 
-// sums returns SHA256SUMS: one line for each payload file, as sha256sum -c reads it. Paths need no escape, since a safe path has
-// neither backslash nor line end.
-func (m *Manifest) sums() []byte {
-	var b bytes.Buffer
-	b.Grow(160 * len(m.Files))
+// writeSums writes SHA256SUMS: one line for each payload file, as sha256sum -c reads it. Paths need no escape, since a safe path has
+// neither backslash nor line end. w never fails.
+func (m *Manifest) writeSums(w io.Writer) {
+	b := bufio.NewWriterSize(w, 32<<10)
 	for _, f := range m.Files {
 		if f.Path != SumsName {
 			b.WriteString(f.SHA256)
@@ -125,7 +128,7 @@ func (m *Manifest) sums() []byte {
 			b.WriteByte('\n')
 		}
 	}
-	return b.Bytes()
+	b.Flush()
 }
 
 // Digest returns the release digest: "sha256:" and the SHA-256 of manifest.json in hex.

@@ -426,8 +426,9 @@ func (m *Manifest) checkSums() error {
 	if !ok {
 		return refuse(CodeManifest, ManifestName, "%s is not listed", SumsName)
 	}
-	data := m.sums()
-	if sum := sha256.Sum256(data); f.Size != int64(len(data)) || f.SHA256 != hex.EncodeToString(sum[:]) {
+	h := sha256.New()
+	m.writeSums(h)
+	if f.SHA256 != hex.EncodeToString(h.Sum(nil)) {
 		return refuse(CodeFiles, SumsName, "does not list the files of the manifest")
 	}
 	return nil

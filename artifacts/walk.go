@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"io/fs"
 	"slices"
@@ -20,8 +19,8 @@ const missing = "missing"
 
 // directory is an open directory of a release. Names are single path elements.
 type directory interface {
-	// list appends what is in the directory, in any order.
-	list([]entry) ([]entry, error)
+	// list appends what is in the directory, in any order. It may use buf.
+	list(entries []entry, buf []byte) ([]entry, error)
 	enter(name string) (directory, error)
 	// open opens a file without following a link.
 	open(name string) (file, error)
@@ -49,7 +48,7 @@ type walker struct {
 	entries  []entry // a stack: those of the directories on the way down
 	problems []Problem
 	unread   []error
-	hasher   hasher
+	buf      []byte // for what is read next
 	// later takes a directory that another walker is to enter; nil when this one enters it.
 	later func(subtree)
 }
@@ -71,7 +70,7 @@ func walk(ctx context.Context, fsys fs.FS, m *Manifest, hash bool) (problems []P
 	defer root.close()
 	seen := make([]bool, len(m.Files))
 	newWalker := func() *walker {
-		return &walker{ctx: ctx, files: m.Files, hash: hash, seen: seen}
+		return &walker{ctx: ctx, files: m.Files, hash: hash, seen: seen, buf: make([]byte, 64<<10)}
 	}
 	// The top two levels first: what is below them (targets/RING) is shared among the workers.
 	top := newWalker()
@@ -159,7 +158,7 @@ func (w *walker) directory(d directory, path string, lo, hi int) {
 	}
 	base := len(w.entries)
 	var err error
-	if w.entries, err = d.list(w.entries); err != nil {
+	if w.entries, err = d.list(w.entries, w.buf); err != nil {
 		w.unreadable(strings.TrimSuffix(path, "/"), err)
 		w.mark(lo, hi)
 		return
@@ -173,7 +172,8 @@ func (w *walker) directory(d directory, path string, lo, hi int) {
 		signature := path == "" && (e.name == ManifestName || isSignatureName(e.name))
 		switch {
 		case e.mode.IsDir() && from < to:
-			t := subtree{d, e.name, path + e.name + "/", from, to}
+			below := w.files[from].Path[:len(path)+len(e.name)+1]
+			t := subtree{d, e.name, below, from, to}
 			if w.later != nil {
 				w.later(t)
 			} else {
@@ -213,7 +213,7 @@ func (w *walker) search(lo, hi, skip int, name string, next byte) int {
 }
 
 func (w *walker) file(d directory, name string, want File) {
-	problem, err := w.hasher.check(d, name, want)
+	problem, err := check(d, name, want, w.buf)
 	switch {
 	case err != nil:
 		w.unreadable(want.Path, err)
@@ -222,15 +222,8 @@ func (w *walker) file(d directory, name string, want File) {
 	}
 }
 
-// hasher is what one worker needs to hash many files.
-type hasher struct {
-	buf  []byte
-	hash hash.Hash
-	sum  [2 * sha256.Size]byte
-}
-
 // check compares one file with its entry. It returns what is wrong with it, or an error when it cannot be read.
-func (h *hasher) check(d directory, name string, want File) (problem string, err error) {
+func check(d directory, name string, want File, buf []byte) (problem string, err error) {
 	f, err := d.open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return missing, nil
@@ -249,35 +242,31 @@ func (h *hasher) check(d directory, name string, want File) (problem string, err
 	if size != want.Size {
 		return fmt.Sprintf("%d bytes, not %d", size, want.Size), nil
 	}
-	if h.buf == nil {
-		h.buf = make([]byte, 128<<10)
-		h.hash = sha256.New()
-	}
 	var sum [sha256.Size]byte
-	if size < int64(len(h.buf)) {
-		// One byte more than expected shows a file that grows, and that this is the end.
-		n, err := io.ReadFull(f, h.buf[:size+1])
-		if err != io.EOF && err != io.ErrUnexpectedEOF {
-			return "size changes while it is read", err
+	var n int64
+	if size < int64(len(buf)) {
+		// One byte more than expected shows a file that grows.
+		var got int
+		got, err = io.ReadAtLeast(f, buf[:size+1], int(max(size, 1)))
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			err = nil
 		}
-		if int64(n) != size {
-			return "size changes while it is read", nil
-		}
-		sum = sha256.Sum256(h.buf[:n])
+		n, sum = int64(got), sha256.Sum256(buf[:got])
 	} else {
-		h.hash.Reset()
-		n, err := io.CopyBuffer(h.hash, struct{ io.Reader }{io.LimitReader(f, size+1)}, h.buf)
-		if err != nil {
-			return "", err
-		}
-		if n != size {
-			return "size changes while it is read", nil
-		}
-		h.hash.Sum(sum[:0])
+		h := sha256.New()
+		n, err = io.CopyBuffer(h, struct{ io.Reader }{io.LimitReader(f, size+1)}, buf)
+		copy(sum[:], h.Sum(nil))
 	}
-	hex.Encode(h.sum[:], sum[:])
-	if string(h.sum[:]) != want.SHA256 {
-		return fmt.Sprintf("content changed (sha256 %s, not %s)", h.sum[:], want.SHA256), nil
+	if err != nil {
+		return "", err
+	}
+	if n != size {
+		return "size changes while it is read", nil
+	}
+	var text [2 * sha256.Size]byte
+	hex.Encode(text[:], sum[:])
+	if string(text[:]) != want.SHA256 {
+		return fmt.Sprintf("content changed (sha256 %x, not %s)", sum, want.SHA256), nil
 	}
 	return "", nil
 }
