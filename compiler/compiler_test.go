@@ -187,30 +187,33 @@ func shuffled(t *testing.T, rnd *rand.Rand, data []byte) []byte {
 func TestQuestion(t *testing.T) {
 	var diags diag.List
 	whole := Compile(t.Context(), Input{FS: acme(t), Now: now, NoRender: true}, &diags)
-	asked := 0
+	asked, left := 0, 0
 	for _, target := range whole.Targets {
 		who := Who{Ring: target.Ring.Name.V}
 		for _, u := range target.Units {
 			who.Units = append(who.Units, u.Name.V)
 		}
-		part := Compile(t.Context(), Input{FS: acme(t), Now: now, NoRender: true, Question: &policy.Question{Units: who.Units}}, &diags)
-		other, err := part.Resolve(who)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, h := range []string{"github.com", "gist.github.com", "pypi.org", "pastebin.com", "linux.build.acme.example", "staging-registry.acme.example", "x.gitlab.com", "unlisted.example"} {
-			a, errA := whole.Egress(target, "linux", h, nil)
-			b, errB := part.Egress(other, "linux", h, nil)
-			if errA != nil || errB != nil || a.Decision.Allow != b.Decision.Allow || a.Decision.Rule() != b.Decision.Rule() {
-				t.Errorf("%s %s: %s, of the whole repo %s", target.ID, h, b.Decision.Rule(), a.Decision.Rule())
+		for _, q := range []*policy.Question{{Units: who.Units}, {Units: who.Units, Alone: true, Ring: who.Ring}} {
+			part := Compile(t.Context(), Input{FS: acme(t), Now: now, NoRender: true, Question: q}, &diags)
+			other, err := part.Resolve(who)
+			if err != nil {
+				t.Fatal(err)
 			}
-			asked++
+			left += len(part.Repo.Left)
+			for _, h := range []string{"github.com", "gist.github.com", "pypi.org", "pastebin.com", "linux.build.acme.example", "staging-registry.acme.example", "x.gitlab.com", "unlisted.example"} {
+				a, errA := whole.Egress(target, "linux", h, nil)
+				b, errB := part.Egress(other, "linux", h, nil)
+				if errA != nil || errB != nil || a.Decision.Allow != b.Decision.Allow || a.Decision.Rule() != b.Decision.Rule() {
+					t.Errorf("%s %s: %s, of the whole repo %s", target.ID, h, b.Decision.Rule(), a.Decision.Rule())
+				}
+				asked++
+			}
 		}
 		if fmt.Sprint(effective.Values(target.Policy)) == "" {
 			t.Error("no values")
 		}
 	}
-	if asked < 40 || diags.Errors() > 0 {
+	if asked < 80 || left == 0 || diags.Errors() > 0 {
 		t.Errorf("%d questions, %v", asked, diags.Sorted())
 	}
 }

@@ -94,7 +94,7 @@ func (p *program) egressTest(c *cli.Context) error {
 		return err
 	}
 	who := compiler.Who{Ring: c.String("ring"), Units: c.StringSlice("unit")}
-	compiled, rep, err := p.query(c, r, compiler.Input{NoRender: true, Question: &policy.Question{Units: who.Units}})
+	compiled, rep, err := p.query(c, r, compiler.Input{NoRender: true, Question: &policy.Question{Units: who.Units, Alone: true, Ring: who.Ring}})
 	if err != nil {
 		return err
 	}

@@ -294,6 +294,9 @@ func (c *checker) ringProfile(r *policy.Ring) {
 		return
 	}
 	p := c.Repo.Profile(r.Profile.V)
+	if p == nil && slices.Contains(c.Repo.Left, r.Profile.V) {
+		return
+	}
 	if p == nil {
 		d := diag.New(codeRingProfile, r.Profile.Pos, "profile", "there is no profile %q", r.Profile.V)
 		d.Hint = c.nearest(r.Profile.V, c.profileNames())

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -54,14 +55,21 @@ func Load(ctx context.Context, fsys fs.FS, opts Options, diags *diag.List) *Repo
 	// DefenseClaw's switches are unset by null, which its own example writes out.
 	opt := source.Options{Nullable: "openshell.admin.allow_", Limits: opts.Limits, Workers: opts.Workers, Inspect: opts.Inspect, SkipDir: skipDir, Extra: referenced,
 		Raw: func(name string) bool { return PackName(name) != "" || otherFile(name) }}
+	held := held{Question: opts.Question}
 	if opts.Question != nil {
 		// Packs and the files that documents name are for lint to judge: what a ring may reach is in the documents.
-		opt.Needless, opt.Extra = opts.Question.needless, nil
+		opt.Needless, opt.Extra = held.needless, nil
 	}
-	repo.Files = source.Read(ctx, fsys, opt, diags, func(doc *source.Document, out *diag.List) {
-		slots.put(doc, visit(doc, &in, out, opts.ReadPack))
-	})
-	if opts.Question == nil {
+	see := func(doc *source.Document, out *diag.List) { slots.put(doc, visit(doc, &in, out, opts.ReadPack)) }
+	repo.Files = source.Read(ctx, fsys, opt, diags, see)
+	if opts.Question != nil {
+		held.release(&slots, func(f heldFile) {
+			if i, ok := repo.Files.Index(f.name); ok {
+				source.Visit(i, f.name, f.data, opt, diags, see)
+			}
+		})
+		repo.Left = slices.Sorted(maps.Keys(held.files))
+	} else {
 		repo.Strays = strays(fsys)
 	}
 	assemble(repo, slots.sorted(), diags)

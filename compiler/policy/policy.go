@@ -649,11 +649,13 @@ type PackFile struct {
 
 // Repo is a policy repo: every document, sorted by name within its kind.
 type Repo struct {
-	Files      source.Files
-	Root       *Halos
-	Gateway    *Gateway
-	Presets    []*Preset
-	Profiles   []*Profile
+	Files    source.Files
+	Root     *Halos
+	Gateway  *Gateway
+	Presets  []*Preset
+	Profiles []*Profile
+	// Left are the names of the profiles that Options.Question left out, sorted.
+	Left       []string
 	Rings      []*Ring
 	Units      []*Unit
 	Tests      []*PolicyTest

@@ -436,6 +436,65 @@ func TestQuestion(t *testing.T) {
 	}
 }
 
+// A question about one ring decodes the profiles that the ring leads to, and all of them when something is not plain.
+func TestQuestionAlone(t *testing.T) {
+	named := func(kind, name, rest string) string { return strings.Replace(doc(kind, rest), "name: x", "name: "+name, 1) }
+	ring := func(name, rest string) string { return named("Ring", name, "order: 1\n"+rest) }
+	profile := func(name, rest string) string { return named("Profile", name, rest) }
+	base := map[string]string{
+		RootFile: root,
+		"a.yaml": ring("a", "profile: one\n"), "b.yaml": ring("b", "profile: other\nmembership: {default: true}\n"),
+		"one.yaml": profile("one", "extends: two\n"), "two.yaml": profile("two", ""), "other.yaml": profile("other", ""), "broken.yaml": profile("broken", "nothing: of this\n"),
+	}
+	for _, c := range []struct {
+		name, ring, file, text, profiles, left string
+	}{
+		{"plain", "a", "", "", "one two", "broken other"},
+		{"default ring", "", "", "", "other", "broken one two"},
+		{"no such ring", "c", "", "", "broken one other two", ""},
+		{"two default rings", "", "a.yaml", ring("a", "profile: one\nmembership: {default: true}\n"), "broken one other two", ""},
+		{"two rings of one name", "a", "c.yaml", ring("a", "profile: other\n"), "broken one other two", ""},
+		{"simple mode", "a", RootFile, root + "tools: {claude-code: 2.1.332}\n", "broken default one other two", ""},
+		{"missing parent", "a", "two.yaml", profile("three", ""), "broken one other three", ""},
+		{"cycle", "a", "two.yaml", profile("two", "extends: one\n"), "one two", "broken other"},
+		{"itself", "a", "one.yaml", profile("one", "extends: one\n"), "one", "broken other two"},
+		{"two of one name", "a", "x.yaml", profile("two", ""), "one two", "broken other"},
+		{"quoted", "a", "other.yaml", profile("\"other\"", ""), "one other two", "broken"},
+		{"name of another level", "a", "two.yaml", "apiVersion: halos.dev/v1\nkind: Profile\n\"name\": two\nx: \"y\nname: other\n\"\n", "broken one other two", ""},
+		{"two documents", "a", "other.yaml", profile("other", "") + "---\n" + profile("more", ""), "more one other two", "broken"},
+		{"two kinds", "a", "other.yaml", profile("other", "") + "---\n" + doc("PolicyTest", "tests: []\n"), "one other two", "broken"},
+		{"CRLF", "a", "other.yaml", strings.ReplaceAll(profile("other", ""), "\n", "\r\n"), "one two", "broken other"},
+		{"not YAML", "a", "other.yaml", profile("other", "x: [\n"), "one two", "broken other"},
+		{"not YAML and needed", "a", "two.yaml", profile("two", "x: [\n"), "broken one other", ""},
+	} {
+		m := fstest.MapFS{}
+		for name, text := range base {
+			m[name] = &fstest.MapFile{Data: []byte(text)}
+		}
+		if c.file != "" {
+			m[c.file] = &fstest.MapFile{Data: []byte(c.text)}
+		}
+		r, _ := loadFS(t, m, &Question{Alone: true, Ring: c.ring})
+		var names []string
+		for _, p := range r.Profiles {
+			names = append(names, p.Name.V)
+		}
+		if got, left := strings.Join(names, " "), strings.Join(r.Left, " "); got != c.profiles || left != c.left {
+			t.Errorf("%s: profiles %s, left %s; want %s, left %s", c.name, got, left, c.profiles, c.left)
+		}
+		for i, f := range r.Files {
+			if at, ok := r.Files.Index(f.Name); !ok || at != i {
+				t.Errorf("%s: %s is file %d, not %d", c.name, f.Name, at, i)
+			}
+		}
+		for _, p := range r.Profiles {
+			if p.Name.V != SimpleName && !strings.Contains(string(m[r.Files.Name(p.Pos)].Data), p.Name.V) {
+				t.Errorf("%s: profile %s is said to be in %s", c.name, p.Name.V, r.Files.Name(p.Pos))
+			}
+		}
+	}
+}
+
 func TestPresets(t *testing.T) {
 	if !slices.IsSortedFunc(Builtin, func(a, b BuiltinPreset) int { return strings.Compare(a.Name, b.Name) }) {
 		t.Error("built-in presets are not in order")

@@ -63,6 +63,11 @@ func (f Files) Name(p diag.Pos) string {
 	return ""
 }
 
+// Index returns the index of the file of that name.
+func (f Files) Index(name string) (int, bool) {
+	return slices.BinarySearchFunc(f, name, func(f File, name string) int { return strings.Compare(f.Name, name) })
+}
+
 // Document is one YAML document, valid only during the visit.
 type Document struct {
 	File  int
@@ -98,10 +103,7 @@ type Options struct {
 // Read walks fsys in sorted path order, decodes every *.yaml and *.yml file and calls visit for each document. Visits of different files may run
 // at the same time; documents of one file are visited in order. The diagnostics are complete: a bad file does not hide the next one.
 func Read(ctx context.Context, fsys fs.FS, opts Options, diags *diag.List, visit func(*Document, *diag.List)) Files {
-	if opts.Limits == (Limits{}) {
-		opts.Limits = DefaultLimits
-	}
-	opts.Limits.nullable = opts.Nullable
+	opts.Limits = opts.limits()
 	entries := walk(fsys, opts, diags)
 	files := make(Files, len(entries))
 	var total int64
@@ -268,6 +270,23 @@ func fileDiag(code *diag.Code, file, format string, args ...any) diag.Diagnostic
 	d := diag.New(code, 0, "", format, args...)
 	d.File = file
 	return d
+}
+
+// Visit decodes a file that Options.Needless kept back, as Read does the others.
+func Visit(index int, name string, data []byte, opts Options, diags *diag.List, visit func(*Document, *diag.List)) {
+	var own diag.List
+	Decode(index, name, data, opts.limits(), &own, visit)
+	diags.Add(own.Sorted()...)
+}
+
+// limits are the limits with what Decode needs beside them.
+func (o Options) limits() Limits {
+	l := o.Limits
+	if l == (Limits{}) {
+		l = DefaultLimits
+	}
+	l.nullable = o.Nullable
+	return l
 }
 
 // reader reads files one after the other into one buffer.
