@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
 	"halos.dev/halo/compiler/effective"
 	"halos.dev/halo/compiler/harness"
 	"halos.dev/halo/compiler/harness/rendertest"
@@ -74,4 +76,38 @@ func follows(p *effective.Policy, v effective.Value) bool {
 
 func names(g harness.Gap, v effective.Value) bool {
 	return g.Field == v.Field && (v.Entry < 0 || g.Entry == "" || strings.Contains(g.Entry, v.Value) || strings.Contains(v.Value, g.Entry) || v.Field == "hooks.items" || v.Field == "models.allowed")
+}
+
+// TestRandomFilesFitSchemas holds what is rendered of many policies against the vendors' schemas, and reads it back.
+func TestRandomFilesFitSchemas(t *testing.T) {
+	schemas := map[string][]*jsonschema.Schema{
+		policy.GeminiCLI: {rendertest.Schema(t, "gemini-cli-0.61.0.settings.schema.json"), rendertest.Schema(t, "gemini-cli-0.56-nightly.settings.schema.upstream.json")},
+		policy.OpenCode:  {rendertest.Schema(t, "opencode-1.18.33.config.schema.json")},
+	}
+	rnd := rand.New(rand.NewPCG(7, 9))
+	for range 150 {
+		body := rendertest.Random(rnd)
+		for _, h := range Harnesses() {
+			goos := policy.OSes[rnd.IntN(3)]
+			tg := rendertest.Target(t, h.ID, h.Known.String(), goos, body)
+			if rnd.IntN(2) == 0 {
+				tg.GatewayURL = "https://ai.acme.example"
+			}
+			files, _ := h.Render(tg)
+			for _, f := range files {
+				if !strings.HasSuffix(f.Dest, ".json") {
+					continue
+				}
+				for _, s := range schemas[h.ID] {
+					rendertest.Valid(t, s, f.Content)
+				}
+			}
+			for _, f := range h.Check(tg, files) {
+				t.Errorf("%s on %s: %s%s %s", h.ID, goos, f.Dest, f.Pointer, f.Message)
+			}
+			if t.Failed() {
+				t.Fatal(body)
+			}
+		}
+	}
 }

@@ -83,7 +83,7 @@ const (
 	limitModes   = "allowed_sandbox_modes refuses full access only: a user's own permission profile or [sandbox_workspace_write] may open every folder and the network"
 	limitRoots   = "the roots are granted but are no ceiling, since --add-dir and -C add more, and a root that is a file, or that exists and that the user cannot write, keeps every session from starting"
 	limitPaths   = "files behind a pattern are those that exist when a command starts, at most 8 folders deep"
-	limitPrivate = "an allowed host that resolves to a private, link-local or loopback address is refused"
+	limitEgress  = "an allowed host that resolves to a private, link-local or loopback address is refused; " + limitReach
 	limitReach   = "MCP servers, apps and the program's own traffic are not covered"
 	limitRules   = "commands are known by their first words: one inside a script or another shell is not seen"
 	limitDefault = "config.toml holds defaults only: the user's own config.toml, a trusted project's and -c win"
@@ -126,8 +126,8 @@ var table = [...]harness.Capability{
 	{Concept: harness.Egress, Until: "0.116.0", Grade: harness.Overridable, How: "[experimental_network] lists (sandboxed commands only)",
 		Limit: "before 0.116.0 the allowed list has no lock: a user can add hosts, and allowed ones are reached only where the user turned the network on", Bypass: tables, Evidence: readOld},
 	{Concept: harness.Egress, Until: "0.138.0", Grade: harness.Overridable, How: howEgress, Limit: "before 0.138.0 the sandbox itself is not held: " + limitModes, Bypass: tables, Evidence: readOld},
-	{Concept: harness.Egress, OS: linux, Grade: harness.Enforced, How: howEgress, Limit: limitPrivate + "; " + limitReach, Verified: true, Evidence: observed},
-	{Concept: harness.Egress, OS: darwin, Grade: harness.Enforced, How: howEgress, Limit: limitPrivate + "; " + limitReach, Evidence: readMac},
+	{Concept: harness.Egress, OS: linux, Grade: harness.Enforced, How: howEgress, Limit: limitEgress, Verified: true, Evidence: observed},
+	{Concept: harness.Egress, OS: darwin, Grade: harness.Enforced, How: howEgress, Limit: limitEgress, Evidence: readMac},
 	{Concept: harness.Egress, OS: windows, Grade: harness.Overridable, How: howEgress,
 		Limit: "on Windows the vendor calls the network rules limited, and nobody has confirmed them", Bypass: []string{"programs that ignore the proxy"}, Evidence: readWin},
 

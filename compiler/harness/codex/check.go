@@ -356,7 +356,8 @@ func (c *checker) hook(at, event string, v any) {
 		here := at + "/" + strconv.Itoa(i)
 		t, _ := g.(map[string]any)
 		for _, k := range slices.Sorted(maps.Keys(t)) {
-			if k != "hooks" && (k != "matcher" || t[k] != "Bash") {
+			text, _ := t[k].(string)
+			if m, ok := hookMatcher(event, text); k != "hooks" && (k != "matcher" || !ok || m == "") {
 				c.bad(here+"/"+k, "is not a key of a hook group, or names a tool that does not exist here")
 			}
 		}
@@ -756,8 +757,8 @@ func (c *checker) hookLists() {
 	for _, event := range policy.HookEvents {
 		var want, got []string
 		for _, k := range h.Items {
-			if k.Event.V == event && hookMatcher(event, k.Matcher.V) && !v.Less(hasHooks) {
-				want = append(want, strings.TrimPrefix(k.Matcher.V, "*")+"\x00"+k.Command.V)
+			if m, ok := hookMatcher(event, k.Matcher.V); ok && k.Event.V == event && !v.Less(hasHooks) {
+				want = append(want, m+"\x00"+k.Command.V)
 			}
 		}
 		groups, _ := lookup(c.req, "hooks", event).([]any)

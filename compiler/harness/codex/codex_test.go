@@ -219,6 +219,22 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
+// TestHookMatchers holds what a matcher becomes for each kind of event.
+func TestHookMatchers(t *testing.T) {
+	for _, c := range []struct {
+		event, matcher, want string
+		ok                   bool
+	}{
+		{"PreToolUse", "Bash", "Bash", true}, {"PreToolUse", "*", "", true}, {"PostToolUse", "Edit|Write", "", false}, {"PreToolUse", "startup", "", false},
+		{"SessionStart", "startup", "startup", true}, {"SessionStart", "startup|resume", "startup|resume", true}, {"SessionStart", "", "", true}, {"SessionStart", "Bash", "", false},
+		{"SessionStart", "compact", "", false}, {"Stop", "Bash", "", true}, {"UserPromptSubmit", "Edit|Write", "", true},
+	} {
+		if got, ok := hookMatcher(c.event, c.matcher); ok != c.ok || ok && got != c.want {
+			t.Errorf("%s %s: %q, %t", c.event, c.matcher, got, ok)
+		}
+	}
+}
+
 // program is requirements.toml as Codex decides hosts and paths, written from what it was seen to do.
 type program struct {
 	Permissions map[string]map[string]any `toml:"permissions"`

@@ -320,11 +320,11 @@ func (r *renderer) egress() {
 	if open || len(allowed) > 0 {
 		r.gap(harness.Fetch, harness.Enforced, field, "", "the hosted web search cannot be limited to hosts, so it is off, for allowed hosts too", "")
 	}
-	grade := row(harness.Egress, r.Target).Grade
-	r.gap(harness.Egress, grade, field, "", limitReach, "")
+	reason, remedy := limitReach, ""
 	if len(p.Egress.AllowedDomains.Items) > 0 {
-		r.gap(harness.Egress, grade, "egress.allowedDomains", "", limitPrivate, "give commands a public name for such hosts")
+		reason, remedy = limitEgress, "give commands a public name for hosts on private addresses"
 	}
+	r.gap(harness.Egress, row(harness.Egress, r.Target).Grade, field, "", reason, remedy)
 	network := object{{"enabled", true}}
 	switch {
 	case open && r.Version.Less(hasProfiles):
@@ -601,10 +601,24 @@ func texts(l source.Strs) []string {
 	return out
 }
 
-// hookMatcher says whether a matcher of a policy, which names tools as Claude Code does, means the same here. Commands are called Bash; edits made with the
-// patch tool have another name (observed on 0.171.0).
-func hookMatcher(event, matcher string) bool {
-	return matcher == "" || matcher == "*" || matcher == "Bash" || event != "PreToolUse" && event != "PostToolUse"
+// hookMatcher returns the matcher here for one of a policy, which names tools as Claude Code does, and whether there is one. Commands are called Bash; edits made
+// with the patch tool have another name. A session's start is matched by what started it; the other events run whatever their matcher is (observed on 0.171.0).
+func hookMatcher(event, matcher string) (string, bool) {
+	if matcher == "*" {
+		matcher = ""
+	}
+	switch event {
+	case "PreToolUse", "PostToolUse":
+		return matcher, matcher == "" || matcher == "Bash"
+	case "SessionStart":
+		for word := range strings.SplitSeq(matcher, "|") {
+			if matcher != "" && word != "startup" && word != "resume" {
+				return "", false
+			}
+		}
+		return matcher, true
+	}
+	return "", true
 }
 
 // hooks renders the policy's hooks, those of one event in the order of the policy.
@@ -626,13 +640,15 @@ func (r *renderer) hooks() {
 			if k.Event.V != event {
 				continue
 			}
-			if !hookMatcher(event, k.Matcher.V) {
-				r.gap(harness.Hooks, harness.None, "hooks.items", event+" "+k.Matcher.V, "the matcher names tools of another harness and would not match here, so the hook is not rendered", "match Bash, or every tool by leaving the matcher out")
+			matcher, ok := hookMatcher(event, k.Matcher.V)
+			if !ok {
+				r.gap(harness.Hooks, harness.None, "hooks.items", event+" "+k.Matcher.V, "the matcher names tools of another harness, or starts of a session, that would not match here, so the hook is not rendered",
+					"match Bash, or startup and resume, or leave the matcher out")
 				continue
 			}
 			g := object{{"hooks", []object{{{"command", k.Command.V}, {"type", "command"}}}}}
-			if k.Matcher.V == "Bash" {
-				g.set("matcher", "Bash")
+			if matcher != "" {
+				g.set("matcher", matcher)
 			}
 			groups = append(groups, g)
 		}

@@ -333,7 +333,7 @@ func heldHooks(p *effective.Policy, doc jsondoc.Object, report func(pointer, mes
 		var want, got []string
 		for i := range p.Hooks.Items {
 			h := &p.Hooks.Items[i]
-			if m, ok := matcher(h.Matcher.V); ok && h.Event.V == event[0] {
+			if m, ok := matcher(event[0], h.Matcher.V); ok && h.Event.V == event[0] {
 				want = append(want, m+"\x00"+h.Command.V)
 			}
 		}

@@ -273,6 +273,22 @@ func TestUndefinedServerIsNotAdmitted(t *testing.T) {
 	}
 }
 
+// TestHookMatchers holds what a matcher becomes for each kind of event.
+func TestHookMatchers(t *testing.T) {
+	for _, c := range []struct {
+		event, matcher, want string
+		ok                   bool
+	}{
+		{"PreToolUse", "Bash|Edit", "run_shell_command|replace", true}, {"PostToolUse", "*", "", true}, {"PreToolUse", "startup", "", false},
+		{"SessionStart", "startup", "startup", true}, {"SessionStart", "startup|resume", "", false}, {"SessionStart", "Bash", "", false},
+		{"Stop", "Bash", "", true}, {"UserPromptSubmit", "anything", "", true},
+	} {
+		if got, ok := matcher(c.event, c.matcher); ok != c.ok || ok && got != c.want {
+			t.Errorf("%s %s: %q, %t", c.event, c.matcher, got, ok)
+		}
+	}
+}
+
 // TestGateway holds that a gateway that no setting leads to is named.
 func TestGateway(t *testing.T) {
 	tg := rendertest.Target(t, policy.GeminiCLI, "0.61.0", "linux", "models: {default: gemini-2.5-pro}\n")

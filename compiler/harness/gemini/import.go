@@ -523,7 +523,7 @@ func (a *adopter) hooks() {
 		for _, group := range ev.Items() {
 			m := group.Get("matcher")
 			s, _ := m.Text()
-			names, known := policyMatcher(s)
+			names, known := policyMatcher(ev.Key, s)
 			taken := false
 			for _, h := range group.Get("hooks").Items() {
 				command, ok := h.Get("command").Text()
@@ -553,9 +553,12 @@ func (a *adopter) hooks() {
 }
 
 // policyMatcher writes the names of the program's tools as policies do.
-func policyMatcher(s string) (string, bool) {
-	if s == "" || s == "*" || s == ".*" {
+func policyMatcher(event, s string) (string, bool) {
+	switch {
+	case s == "" || s == "*" || s == ".*" || event == "AfterAgent" || event == "BeforeAgent":
 		return "", true
+	case event == "SessionStart":
+		return s, s == "startup" || s == "resume" || s == "clear"
 	}
 	var out []string
 	for t := range strings.SplitSeq(s, "|") {

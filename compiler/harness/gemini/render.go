@@ -314,9 +314,9 @@ func hooks(t harness.Target, g *gap.List) jsondoc.Object {
 			if h.Items[i].Event.V != ev[0] {
 				continue
 			}
-			m, ok := matcher(h.Items[i].Matcher.V)
+			m, ok := matcher(ev[0], h.Items[i].Matcher.V)
 			if !ok {
-				g.Add(harness.Gap{Concept: harness.Hooks, Field: "hooks.items", Entry: ev[0] + " " + h.Items[i].Matcher.V, Grade: harness.None, Reason: "gemini-cli has other tools than the matcher names, so the hook was not rendered"})
+				g.Add(harness.Gap{Concept: harness.Hooks, Field: "hooks.items", Entry: ev[0] + " " + h.Items[i].Matcher.V, Grade: harness.None, Reason: "gemini-cli has other tools, or other starts of a session, than the matcher names, so the hook was not rendered"})
 				continue
 			}
 			o := jsondoc.Object{{Key: "hooks", Value: []jsondoc.Object{{{Key: "command", Value: h.Items[i].Command.V}, {Key: "type", Value: "command"}}}}}
@@ -332,10 +332,14 @@ func hooks(t harness.Target, g *gap.List) jsondoc.Object {
 	return out
 }
 
-// matcher writes names of tools as this program's; anything that is no list of known names has no translation.
-func matcher(s string) (string, bool) {
-	if s == "" || s == "*" {
+// matcher writes names of tools as this program's; anything that is no list of known names has no translation. A session's start is matched by the one word for what
+// started it, and the other events run whatever their matcher is (read in 0.61.0).
+func matcher(event, s string) (string, bool) {
+	switch {
+	case s == "" || s == "*" || event == "Stop" || event == "UserPromptSubmit":
 		return "", true
+	case event == "SessionStart":
+		return s, s == "startup" || s == "resume" || s == "clear"
 	}
 	var out []string
 	for name := range strings.SplitSeq(s, "|") {

@@ -251,6 +251,10 @@ func (a *adopter) name(name string, read, edit *draft.Node, denies func(*draft.N
 			nodes, edits = append(nodes, n), edits+1
 		}
 	}
+	if edit.Is("deny") {
+		// Nothing at all is written.
+		edits = reads
+	}
 	switch {
 	case strings.HasPrefix(name, "/") || strings.HasPrefix(name, "~"):
 		for _, n := range nodes {

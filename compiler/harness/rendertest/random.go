@@ -40,7 +40,7 @@ func Random(rnd *rand.Rand) string {
 	}
 	section("egress", "default: "+one("deny", "allow"), "deniedDomains: "+some("pastebin.com", "*.pastebin.com", "x.example"))
 	section("mcp", "managedOnly: true", "servers: [{name: a, url: 'https://x.example/mcp', headers: {Authorization: 'Bearer ${T}'}}, {name: b.c, command: [b, -x]}, {name: u_v, command: [c, $HOME]}]", "denied: "+some("evil", "b.c", "k_l"))
-	section("hooks", "managedOnly: true", "items: [{event: "+one(policy.HookEvents...)+", matcher: "+one("Bash", "'Edit|Write'", "'*'")+", command: run}]")
+	section("hooks", "managedOnly: true", "items: [{event: "+one(policy.HookEvents...)+", matcher: "+one("Bash", "'Edit|Write'", "'*'", "startup", "'startup|resume'")+", command: run}]")
 	section("models", "default: sonnet", "allowed: "+some("sonnet", "haiku", "v/m"), "enforce: true")
 	section("telemetry", "enabled: "+one("true", "false"), "otlpEndpoint: 'https://c.example:4318'", "protocol: "+one("grpc", "http/protobuf"), "logPrompts: "+one("true", "false"), "attributes: {a: b}")
 	section("env", "A: x", "B_C: ''")
