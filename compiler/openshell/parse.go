@@ -156,7 +156,7 @@ func (p *parser) part(n *yaml.Node, path string, into part) {
 		p.refuse(n, path, "", "%s is %s, a mapping is wanted", pathWord(path), nodeWord(n))
 		return
 	}
-	keys := into.keyTable()
+	fields := into.fields()
 	seen := make(map[string]*yaml.Node, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := p.deref(n.Content[i]), p.deref(n.Content[i+1])
@@ -171,27 +171,27 @@ func (p *parser) part(n *yaml.Node, path string, into part) {
 			continue
 		}
 		seen[name] = n.Content[i]
-		dst := into.field(name)
-		if dst == nil {
-			p.refuse(n.Content[i], kp, unknownHint(into, name, keyNames(keys)), "unknown key %q in %s", clip(name), pathWord(path))
+		known := slices.IndexFunc(fields, func(f field) bool { return f.name == name })
+		if known < 0 {
+			p.refuse(n.Content[i], kp, unknownHint(into, name, fields), "unknown key %q in %s", clip(name), pathWord(path))
 			continue
 		}
 		at.keys = append(at.keys, keyAt{name, -1, p.pos(n.Content[i+1])})
-		p.value(v, kp, name, dst, at)
+		p.value(v, kp, fields[known], at)
 	}
-	for _, k := range keys {
-		if k.required && seen[k.name] == nil {
-			hint := "add " + k.name
-			if path == "" && k.name == "version" {
+	for _, f := range fields {
+		if f.required && seen[f.name] == nil {
+			hint := "add " + f.name
+			if path == "" && f.name == "version" {
 				hint = "add version: 1"
 			}
-			p.refuse(n, path, hint, "required key %q is missing in %s", k.name, pathWord(path))
+			p.refuse(n, path, hint, "required key %q is missing in %s", f.name, pathWord(path))
 		}
 	}
 }
 
 // unknownHint says what an unknown key of a part was meant to be, or which OpenShell knows it.
-func unknownHint(in part, name string, known []string) string {
+func unknownHint(in part, name string, fields []field) string {
 	switch in.(type) {
 	case *Policy:
 		if name == "inference" {
@@ -202,18 +202,14 @@ func unknownHint(in part, name string, known []string) string {
 			return "newer versions of OpenShell know it, those up to v0.0.111 refuse the whole policy: remove it"
 		}
 	}
+	known := make([]string, len(fields))
+	for i, f := range fields {
+		known[i] = f.name
+	}
 	if near := diag.Nearest(name, known); near != "" {
 		return "did you mean " + near + "?"
 	}
 	return "known keys: " + strings.Join(known, ", ")
-}
-
-func keyNames(keys []key) []string {
-	names := make([]string, len(keys))
-	for i, k := range keys {
-		names[i] = k.name
-	}
-	return names
 }
 
 func pathWord(path string) string {
@@ -236,9 +232,9 @@ func (p *parser) key(k *yaml.Node, path string) (string, bool) {
 	return k.Value, true
 }
 
-// value reads n into the variable that a part keeps for one of its keys.
-func (p *parser) value(n *yaml.Node, path, name string, dst any, at *Place) {
-	switch v := dst.(type) {
+// value reads n into where a part keeps it.
+func (p *parser) value(n *yaml.Node, path string, f field, at *Place) {
+	switch v := f.at.(type) {
 	case *string:
 		p.text(n, path, v)
 	case *bool:
@@ -256,7 +252,7 @@ func (p *parser) value(n *yaml.Node, path, name string, dst any, at *Place) {
 		*v = int32(p.number(n, path, -1<<31, 1<<31-1))
 	case *[]string:
 		p.list(n, path, func(i int, n *yaml.Node, path string) {
-			at.keys = append(at.keys, keyAt{name, i, p.pos(n)})
+			at.keys = append(at.keys, keyAt{f.name, i, p.pos(n)})
 			s := ""
 			if p.text(n, path, &s) {
 				*v = append(*v, s)
@@ -264,7 +260,7 @@ func (p *parser) value(n *yaml.Node, path, name string, dst any, at *Place) {
 		})
 	case *[]uint16:
 		p.list(n, path, func(i int, n *yaml.Node, path string) {
-			at.keys = append(at.keys, keyAt{name, i, p.pos(n)})
+			at.keys = append(at.keys, keyAt{f.name, i, p.pos(n)})
 			*v = append(*v, uint16(p.number(n, path, 0, 1<<16-1)))
 		})
 	case *[]Endpoint:
@@ -424,12 +420,11 @@ func optional[T any, P interface {
 	p.part(n, path, P(*into))
 }
 
-// keyed reads a mapping with free keys. OpenShell keeps the last of two equal keys in silence.
+// keyed reads a mapping with free keys.
 func keyed[T any, P interface {
 	*T
 	part
 }](p *parser, n *yaml.Node, path string, into *[]T, keyOf func(*T) *string) {
-	index := map[string]int{}
 	p.entries(n, path, func(name string, k, v *yaml.Node, path string) {
 		t := new(T)
 		*keyOf(t) = name
@@ -437,24 +432,21 @@ func keyed[T any, P interface {
 		at := P(t).place()
 		at.Pos = p.pos(k)
 		at.keys = append(at.keys, keyAt{"", -1, p.pos(k)})
-		if i, ok := index[name]; ok {
-			(*into)[i] = *t
-			return
-		}
-		index[name] = len(*into)
 		*into = append(*into, *t)
 	})
-	slices.SortFunc(*into, func(a, b T) int { return strings.Compare(*keyOf(&a), *keyOf(&b)) })
+	*into = lastOfEach(*into, func(t *T) string { return *keyOf(t) })
 }
 
-func setKeyed[T any](into *[]T, name string, keyOf func(*T) *string, t T) {
-	for i := range *into {
-		if *keyOf(&(*into)[i]) == name {
-			(*into)[i] = t
-			return
+// lastOfEach sorts by key and keeps the last of equal ones, as OpenShell does in silence.
+func lastOfEach[T any](items []T, keyOf func(*T) string) []T {
+	slices.SortStableFunc(items, func(a, b T) int { return strings.Compare(keyOf(&a), keyOf(&b)) })
+	kept := items[:0]
+	for i := range items {
+		if i+1 == len(items) || keyOf(&items[i]) != keyOf(&items[i+1]) {
+			kept = append(kept, items[i])
 		}
 	}
-	*into = append(*into, t)
+	return kept
 }
 
 // entries walks a mapping with free keys and reports repeated ones in halo's layer.
@@ -547,9 +539,9 @@ func (p *parser) params(n *yaml.Node, path string, into *[]Param, nest bool) {
 		} else if q.Match = p.match(v, path); q.Match == nil {
 			return
 		}
-		setKeyed(into, name, func(q *Param) *string { return &q.Name }, q)
+		*into = append(*into, q)
 	})
-	slices.SortFunc(*into, func(a, b Param) int { return strings.Compare(a.Name, b.Name) })
+	*into = lastOfEach(*into, func(q *Param) string { return q.Name })
 }
 
 func isAny(p *parser, n *yaml.Node) bool {
@@ -586,10 +578,10 @@ func (p *parser) config(n *yaml.Node, path string) (Value, bool) {
 		p.entries(n, path, func(name string, _, n *yaml.Node, path string) {
 			if item, ok := p.config(n, path); ok {
 				item.Key = name
-				setKeyed(&v.Items, name, func(v *Value) *string { return &v.Key }, item)
+				v.Items = append(v.Items, item)
 			}
 		})
-		slices.SortFunc(v.Items, func(a, b Value) int { return strings.Compare(a.Key, b.Key) })
+		v.Items = lastOfEach(v.Items, func(v *Value) string { return v.Key })
 		return v, true
 	}
 	p.refuse(n, path, "", "%s is %s, a value is wanted", path, nodeWord(n))

@@ -254,166 +254,78 @@ func (e *Endpoint) enforced() bool { return e.Enforcement == "enforce" }
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
-// part is a mapping of policy.yaml: its keys in the order they are printed, and where the value of each is kept.
+// part is a mapping of policy.yaml.
 type part interface {
 	place() *Place
-	keyTable() []key
-	field(name string) any
+	fields() []field
 }
 
-type key struct {
+// field is a key of a part and where its value is kept. The fields of a part are in the order in which they are printed.
+type field struct {
 	name     string
+	at       any
 	required bool // refused when missing; always printed
 }
 
-func (p *Policy) keyTable() []key {
-	return []key{{"version", true}, {"filesystem_policy", false}, {"landlock", false}, {"process", false}, {"network_policies", false}, {"network_middlewares", false}}
-}
-
-func (p *Policy) field(name string) any {
-	switch name {
-	case "version":
-		return &p.Version
-	case "filesystem_policy":
-		return &p.Filesystem
-	case "landlock":
-		return &p.Landlock
-	case "process":
-		return &p.Process
-	case "network_policies":
-		return &p.Rules
-	case "network_middlewares":
-		return &p.Middlewares
+func (p *Policy) fields() []field {
+	return []field{
+		{"version", &p.Version, true},
+		{"filesystem_policy", &p.Filesystem, false},
+		{"landlock", &p.Landlock, false},
+		{"process", &p.Process, false},
+		{"network_policies", &p.Rules, false},
+		{"network_middlewares", &p.Middlewares, false},
 	}
-	return nil
 }
 
 // include_workdir is printed always: its default depends on whether the section is there.
-func (f *Filesystem) keyTable() []key {
-	return []key{{"include_workdir", false}, {"read_only", false}, {"read_write", false}}
+func (f *Filesystem) fields() []field {
+	return []field{{"include_workdir", &f.IncludeWorkdir, false}, {"read_only", &f.ReadOnly, false}, {"read_write", &f.ReadWrite, false}}
 }
 
-func (f *Filesystem) field(name string) any {
-	switch name {
-	case "include_workdir":
-		return &f.IncludeWorkdir
-	case "read_only":
-		return &f.ReadOnly
-	case "read_write":
-		return &f.ReadWrite
+func (l *Landlock) fields() []field {
+	return []field{{"compatibility", &l.Compatibility, false}}
+}
+
+func (p *Process) fields() []field {
+	return []field{{"run_as_user", &p.RunAsUser, false}, {"run_as_group", &p.RunAsGroup, false}}
+}
+
+func (r *Rule) fields() []field {
+	return []field{{"name", &r.Name, false}, {"endpoints", &r.Endpoints, false}, {"binaries", &r.Binaries, false}}
+}
+
+func (b *Binary) fields() []field {
+	return []field{{"path", &b.Path, true}, {"harness", &b.Harness, false}}
+}
+
+func (e *Endpoint) fields() []field {
+	return []field{
+		{"host", &e.Host, false},
+		{"path", &e.Path, false},
+		{"port", &e.Port, false},
+		{"ports", &e.Ports, false},
+		{"protocol", &e.Protocol, false},
+		{"tls", &e.TLS, false},
+		{"enforcement", &e.Enforcement, false},
+		{"access", &e.Access, false},
+		{"rules", (*allowRules)(&e.Rules), false},
+		{"allowed_ips", &e.AllowedIPs, false},
+		{"deny_rules", &e.DenyRules, false},
+		{"allow_encoded_slash", &e.AllowEncodedSlash, false},
+		{"websocket_credential_rewrite", &e.WebsocketCredentialRewrite, false},
+		{"request_body_credential_rewrite", &e.RequestBodyCredentialRewrite, false},
+		{"allow_uninspected_credentials", &e.AllowUninspectedCredentials, false},
+		{"persisted_queries", &e.PersistedQueries, false},
+		{"graphql_persisted_queries", &e.GraphQLPersistedQueries, false},
+		{"graphql_max_body_bytes", &e.GraphQLMaxBodyBytes, false},
+		{"credential_signing", &e.CredentialSigning, false},
+		{"signing_service", &e.SigningService, false},
+		{"signing_region", &e.SigningRegion, false},
+		{"credential_binding", &e.CredentialBinding, false},
+		{"json_rpc", &e.JSONRPC, false},
+		{"mcp", &e.MCP, false},
 	}
-	return nil
-}
-
-func (l *Landlock) keyTable() []key { return []key{{"compatibility", false}} }
-
-func (l *Landlock) field(name string) any {
-	if name == "compatibility" {
-		return &l.Compatibility
-	}
-	return nil
-}
-
-func (p *Process) keyTable() []key { return []key{{"run_as_user", false}, {"run_as_group", false}} }
-
-func (p *Process) field(name string) any {
-	switch name {
-	case "run_as_user":
-		return &p.RunAsUser
-	case "run_as_group":
-		return &p.RunAsGroup
-	}
-	return nil
-}
-
-func (r *Rule) keyTable() []key {
-	return []key{{"name", false}, {"endpoints", false}, {"binaries", false}}
-}
-
-func (r *Rule) field(name string) any {
-	switch name {
-	case "name":
-		return &r.Name
-	case "endpoints":
-		return &r.Endpoints
-	case "binaries":
-		return &r.Binaries
-	}
-	return nil
-}
-
-func (b *Binary) keyTable() []key { return []key{{"path", true}, {"harness", false}} }
-
-func (b *Binary) field(name string) any {
-	switch name {
-	case "path":
-		return &b.Path
-	case "harness":
-		return &b.Harness
-	}
-	return nil
-}
-
-func (e *Endpoint) keyTable() []key {
-	return []key{{"host", false}, {"path", false}, {"port", false}, {"ports", false}, {"protocol", false}, {"tls", false}, {"enforcement", false},
-		{"access", false}, {"rules", false}, {"allowed_ips", false}, {"deny_rules", false}, {"allow_encoded_slash", false},
-		{"websocket_credential_rewrite", false}, {"request_body_credential_rewrite", false}, {"allow_uninspected_credentials", false},
-		{"persisted_queries", false}, {"graphql_persisted_queries", false}, {"graphql_max_body_bytes", false}, {"credential_signing", false},
-		{"signing_service", false}, {"signing_region", false}, {"credential_binding", false}, {"json_rpc", false}, {"mcp", false}}
-}
-
-func (e *Endpoint) field(name string) any {
-	switch name {
-	case "host":
-		return &e.Host
-	case "path":
-		return &e.Path
-	case "port":
-		return &e.Port
-	case "ports":
-		return &e.Ports
-	case "protocol":
-		return &e.Protocol
-	case "tls":
-		return &e.TLS
-	case "enforcement":
-		return &e.Enforcement
-	case "access":
-		return &e.Access
-	case "rules":
-		return (*allowRules)(&e.Rules)
-	case "allowed_ips":
-		return &e.AllowedIPs
-	case "deny_rules":
-		return &e.DenyRules
-	case "allow_encoded_slash":
-		return &e.AllowEncodedSlash
-	case "websocket_credential_rewrite":
-		return &e.WebsocketCredentialRewrite
-	case "request_body_credential_rewrite":
-		return &e.RequestBodyCredentialRewrite
-	case "allow_uninspected_credentials":
-		return &e.AllowUninspectedCredentials
-	case "persisted_queries":
-		return &e.PersistedQueries
-	case "graphql_persisted_queries":
-		return &e.GraphQLPersistedQueries
-	case "graphql_max_body_bytes":
-		return &e.GraphQLMaxBodyBytes
-	case "credential_signing":
-		return &e.CredentialSigning
-	case "signing_service":
-		return &e.SigningService
-	case "signing_region":
-		return &e.SigningRegion
-	case "credential_binding":
-		return &e.CredentialBinding
-	case "json_rpc":
-		return &e.JSONRPC
-	case "mcp":
-		return &e.MCP
-	}
-	return nil
 }
 
 // allowRules is a list of L7Rule that is written with an "allow" key around each.
@@ -425,127 +337,58 @@ type allowRule struct {
 	rule *L7Rule
 }
 
-func (a *allowRule) keyTable() []key { return []key{{"allow", true}} }
+func (a *allowRule) fields() []field {
+	return []field{{"allow", a.rule, true}}
+}
 
-func (a *allowRule) field(name string) any {
-	if name == "allow" {
-		return a.rule
+func (q *PersistedQuery) fields() []field {
+	return []field{{"operation_type", &q.OperationType, false}, {"operation_name", &q.OperationName, false}, {"fields", &q.Fields, false}}
+}
+
+func (c *CredentialBinding) fields() []field {
+	return []field{{"provider", &c.Provider, true}}
+}
+
+func (j *JSONRPC) fields() []field {
+	return []field{{"max_body_bytes", &j.MaxBodyBytes, false}}
+}
+
+func (m *MCP) fields() []field {
+	return []field{
+		{"max_body_bytes", &m.MaxBodyBytes, false},
+		{"strict_tool_names", &m.StrictToolNames, false},
+		{"allow_all_known_mcp_methods", &m.AllowAllKnownMCPMethods, false},
 	}
-	return nil
 }
 
-func (q *PersistedQuery) keyTable() []key {
-	return []key{{"operation_type", false}, {"operation_name", false}, {"fields", false}}
-}
-
-func (q *PersistedQuery) field(name string) any {
-	switch name {
-	case "operation_type":
-		return &q.OperationType
-	case "operation_name":
-		return &q.OperationName
-	case "fields":
-		return &q.Fields
+func (r *L7Rule) fields() []field {
+	return []field{
+		{"method", &r.Method, false},
+		{"path", &r.Path, false},
+		{"query", (*matchers)(&r.Query), false},
+		{"command", &r.Command, false},
+		{"operation_type", &r.OperationType, false},
+		{"operation_name", &r.OperationName, false},
+		{"fields", &r.Fields, false},
+		{"tool", &r.Tool, false},
+		{"params", &r.Params, false},
 	}
-	return nil
-}
-
-func (c *CredentialBinding) keyTable() []key { return []key{{"provider", true}} }
-
-func (c *CredentialBinding) field(name string) any {
-	if name == "provider" {
-		return &c.Provider
-	}
-	return nil
-}
-
-func (j *JSONRPC) keyTable() []key { return []key{{"max_body_bytes", false}} }
-
-func (j *JSONRPC) field(name string) any {
-	if name == "max_body_bytes" {
-		return &j.MaxBodyBytes
-	}
-	return nil
-}
-
-func (m *MCP) keyTable() []key {
-	return []key{{"max_body_bytes", false}, {"strict_tool_names", false}, {"allow_all_known_mcp_methods", false}}
-}
-
-func (m *MCP) field(name string) any {
-	switch name {
-	case "max_body_bytes":
-		return &m.MaxBodyBytes
-	case "strict_tool_names":
-		return &m.StrictToolNames
-	case "allow_all_known_mcp_methods":
-		return &m.AllowAllKnownMCPMethods
-	}
-	return nil
-}
-
-func (r *L7Rule) keyTable() []key {
-	return []key{{"method", false}, {"path", false}, {"query", false}, {"command", false}, {"operation_type", false}, {"operation_name", false},
-		{"fields", false}, {"tool", false}, {"params", false}}
-}
-
-func (r *L7Rule) field(name string) any {
-	switch name {
-	case "method":
-		return &r.Method
-	case "path":
-		return &r.Path
-	case "query":
-		return (*matchers)(&r.Query)
-	case "command":
-		return &r.Command
-	case "operation_type":
-		return &r.OperationType
-	case "operation_name":
-		return &r.OperationName
-	case "fields":
-		return &r.Fields
-	case "tool":
-		return &r.Tool
-	case "params":
-		return &r.Params
-	}
-	return nil
 }
 
 // matchers is a list of Param that cannot nest.
 type matchers []Param
 
-func (m *Middleware) keyTable() []key {
-	return []key{{"name", false}, {"middleware", true}, {"order", false}, {"config", false}, {"on_error", false}, {"endpoints", false}}
+func (m *Middleware) fields() []field {
+	return []field{
+		{"name", &m.Name, false},
+		{"middleware", &m.Middleware, true},
+		{"order", &m.Order, false},
+		{"config", &m.Config, false},
+		{"on_error", &m.OnError, false},
+		{"endpoints", &m.Endpoints, false},
+	}
 }
 
-func (m *Middleware) field(name string) any {
-	switch name {
-	case "name":
-		return &m.Name
-	case "middleware":
-		return &m.Middleware
-	case "order":
-		return &m.Order
-	case "config":
-		return &m.Config
-	case "on_error":
-		return &m.OnError
-	case "endpoints":
-		return &m.Endpoints
-	}
-	return nil
-}
-
-func (s *Selector) keyTable() []key { return []key{{"include", false}, {"exclude", false}} }
-
-func (s *Selector) field(name string) any {
-	switch name {
-	case "include":
-		return &s.Include
-	case "exclude":
-		return &s.Exclude
-	}
-	return nil
+func (s *Selector) fields() []field {
+	return []field{{"include", &s.Include, false}, {"exclude", &s.Exclude, false}}
 }

@@ -36,8 +36,8 @@ func (w *printer) key(name string, depth int) {
 // keys writes a mapping in block form and reports whether it wrote anything.
 func (w *printer) keys(v part, depth int) bool {
 	any := false
-	for _, k := range v.keyTable() {
-		any = w.field(k, v.field(k.name), depth) || any
+	for _, f := range v.fields() {
+		any = w.field(f, depth) || any
 	}
 	return any
 }
@@ -60,8 +60,8 @@ func (w *printer) item(v part, depth int) {
 	}
 }
 
-func (w *printer) field(k key, src any, depth int) bool {
-	start := func() { w.key(k.name, depth) }
+func (w *printer) field(f field, depth int) bool {
+	start := func() { w.key(f.name, depth) }
 	line := func(text string) bool {
 		start()
 		w.put(" ")
@@ -69,9 +69,9 @@ func (w *printer) field(k key, src any, depth int) bool {
 		w.put("\n")
 		return true
 	}
-	switch v := src.(type) {
+	switch v := f.at.(type) {
 	case *string:
-		if *v == "" && !k.required {
+		if *v == "" && !f.required {
 			return false
 		}
 		start()
@@ -80,7 +80,7 @@ func (w *printer) field(k key, src any, depth int) bool {
 		w.put("\n")
 		return true
 	case *bool:
-		if !*v && k.name != "include_workdir" {
+		if !*v && f.name != "include_workdir" {
 			return false
 		}
 		return line(strconv.FormatBool(*v))
@@ -89,7 +89,7 @@ func (w *printer) field(k key, src any, depth int) bool {
 	case *uint16:
 		return *v != 0 && line(strconv.Itoa(int(*v)))
 	case *uint32:
-		return (*v != 0 || k.required) && line(strconv.FormatUint(uint64(*v), 10))
+		return (*v != 0 || f.required) && line(strconv.FormatUint(uint64(*v), 10))
 	case *int32:
 		return *v != 0 && line(strconv.Itoa(int(*v)))
 	case *[]string:
