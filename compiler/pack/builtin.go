@@ -6,13 +6,8 @@ import (
 	"slices"
 )
 
-// BuiltinSource and BuiltinVersion say where the built-in packs come from. DefenseClaw's files carry no version of their own; the blocklist that was
-// read with them has FeedVersion.
-const (
-	BuiltinSource  = "github.com/cisco-ai-defense/defenseclaw policies/sandbox"
-	BuiltinVersion = FeedVersion
-)
-
+// builtinFiles are DefenseClaw's packs: github.com/cisco-ai-defense/defenseclaw, policies/sandbox, as they were with the blocklist of feedEntries. They carry no version.
+//
 //go:embed builtin/open.yaml builtin/balanced.yaml builtin/strict.yaml
 var builtinFiles embed.FS
 

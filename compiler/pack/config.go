@@ -252,9 +252,7 @@ var configSchema = field{id: cfgRoot, keys: []field{
 	}},
 }}
 
-// LockKeys are the settings that openshell.admin.locked can name.
-func LockKeys() []string { return slices.Clone(lockKeys) }
-
+// lockKeys are the settings that openshell.admin.locked can name.
 var lockKeys = []string{"pack", "profile", "yolo", "workdir.mode", "workdir.unmask", "mcp.import", "mcp.host_ports", "resources"}
 
 // Source says where an openshell block stands.

@@ -156,7 +156,7 @@ func NewEngine(rules Rules) *Engine {
 	if rules.Feed {
 		for _, entry := range feedEntries {
 			for _, p := range mustPatterns(entry.hosts) {
-				add(listFeed, p, entry.Name)
+				add(listFeed, p, entry.name)
 			}
 		}
 	}
@@ -444,8 +444,8 @@ func (e *Engine) Explain(d Decision) (reason, hint string) {
 		return "it is on the allow list", ""
 	case RuleFeed:
 		for _, entry := range feedEntries {
-			if entry.Name == d.Match {
-				return fmt.Sprintf("it is on the built-in blocklist (%s)", strings.ReplaceAll(entry.Category, "_", " ")), e.unblockHint(d)
+			if entry.name == d.Match {
+				return fmt.Sprintf("it is on the built-in blocklist (%s)", strings.ReplaceAll(entry.category, "_", " ")), e.unblockHint(d)
 			}
 		}
 		return "it is on the built-in blocklist", e.unblockHint(d)

@@ -1,29 +1,17 @@
 package pack
 
-import "strings"
-
-// The built-in blocklist feed: github.com/cisco-ai-defense/defenseclaw, policies/sandbox/egress/blocklist.yaml. It changes with DefenseClaw releases.
-const (
-	FeedName    = "defenseclaw-blocklist"
-	FeedVersion = "2026.09.26.1"
-)
-
-// FeedEntry is one entry of the blocklist feed. A decision names the entry, not the pattern. Exact patterns do not cover subdomains and wildcards do
+// feedEntry is one entry of the built-in blocklist feed. A decision names the entry, not the pattern. Exact patterns do not cover subdomains and wildcards do
 // not cover the name itself, which leaves the gaps that the feed has (www.rentry.co, ngrok.com).
-type FeedEntry struct {
-	Name     string
-	Category string
+type feedEntry struct {
+	name     string
+	category string
 	// hosts are separated by single spaces.
 	hosts string
 }
 
-// Hosts returns the patterns of the entry, in canonical spelling.
-func (e FeedEntry) Hosts() []string { return strings.Split(e.hosts, " ") }
-
-// Feed returns the entries of the built-in blocklist feed. The slice is shared and must not be changed.
-func Feed() []FeedEntry { return feedEntries }
-
-var feedEntries = []FeedEntry{
+// feedEntries are the built-in blocklist feed, defenseclaw-blocklist 2026.09.26.1: github.com/cisco-ai-defense/defenseclaw, policies/sandbox/egress/blocklist.yaml. It
+// changes with DefenseClaw releases.
+var feedEntries = []feedEntry{
 	{"Pastebin", "paste_site", "pastebin.com *.pastebin.com"},
 	{"paste.ee", "paste_site", "paste.ee *.paste.ee"},
 	{"Rentry", "paste_site", "rentry.co rentry.org"},

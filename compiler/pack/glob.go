@@ -31,16 +31,6 @@ func hasDrive(s string) bool {
 	return len(s) >= 2 && s[1] == ':' && s[0]|0x20 >= 'a' && s[0]|0x20 <= 'z'
 }
 
-// MatchGlob reports whether a project glob matches a project-relative path with forward slashes. Without a slash the glob matches the base name at any
-// depth, with one it is anchored at the project root; ** stands for any number of segments; case does not matter.
-func MatchGlob(glob, name string) bool {
-	glob, name = strings.ToLower(strings.TrimSuffix(glob, "/")), strings.ToLower(strings.Trim(name, "/"))
-	if !strings.Contains(glob, "/") {
-		return glob == "**" || matchSegment(glob, path.Base(name))
-	}
-	return matchSegments(segments(glob), segments(name))
-}
-
 func segments(s string) []string {
 	return slices.DeleteFunc(strings.Split(s, "/"), func(seg string) bool { return seg == "" || seg == "." })
 }
@@ -48,25 +38,6 @@ func segments(s string) []string {
 func matchSegment(pattern, name string) bool {
 	ok, err := path.Match(pattern, name)
 	return ok && err == nil
-}
-
-// matchSegments goes through the pattern once per reachable position, so that many ** cost no more than len(pattern) times len(name).
-func matchSegments(pattern, name []string) bool {
-	reach := make([]bool, len(name)+1)
-	reach[0] = true
-	for _, seg := range pattern {
-		if seg == "**" {
-			for i := range name {
-				reach[i+1] = reach[i+1] || reach[i]
-			}
-			continue
-		}
-		for i := len(name); i > 0; i-- {
-			reach[i] = reach[i-1] && matchSegment(seg, name[i-1])
-		}
-		reach[0] = false
-	}
-	return reach[len(name)]
 }
 
 // ParseCopyPattern reads an entry of admin.require_copy_for: a glob over absolute folders of the device.

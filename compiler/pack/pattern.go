@@ -152,9 +152,6 @@ func (p Pattern) MarshalText() ([]byte, error) { return []byte(p.text), nil }
 // Wildcard reports whether p is *.NAME.
 func (p Pattern) Wildcard() bool { return strings.HasPrefix(p.text, "*.") }
 
-// Prefix returns the addresses of p; ok is false for names.
-func (p Pattern) Prefix() (prefix netip.Prefix, ok bool) { return p.prefix, p.prefix.IsValid() }
-
 // name returns the name without "*."; it is empty for addresses.
 func (p Pattern) name() string {
 	if p.prefix.IsValid() {
@@ -195,7 +192,7 @@ func anyCovers(list []Pattern, q Pattern) bool {
 }
 
 // Broad reports whether p is too wide for an allow list: a wildcard over a public suffix of the ICANN section, an IPv4 prefix shorter than /8 or an IPv6
-// prefix shorter than /16. The suffix list is the one that the pinned golang.org/x/net carries; see SuffixVersion.
+// prefix shorter than /16. The suffix list is the one that the pinned golang.org/x/net carries.
 //
 // A suffix that the list knows only by a rule below it (*.ck) counts as public too: the documentation promises that an allow entry never covers a whole
 // top-level domain, although DefenseClaw's own test lets these through.
@@ -210,9 +207,6 @@ func icannSuffix(name string) bool {
 	suffix, icann := publicsuffix.PublicSuffix(name)
 	return icann && suffix == name
 }
-
-// SuffixVersion names the public suffix list that Broad uses.
-func SuffixVersion() string { return publicsuffix.List.String() }
 
 // Widen returns what openshell.admin.egress_block makes of p: an exact name brings its subdomains along, everything else stays as it is.
 func (p Pattern) Widen() []Pattern {

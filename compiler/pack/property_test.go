@@ -231,7 +231,7 @@ func reference(rules *Rules, host string, port int) Decision {
 			patterns := mustPatterns(e.hosts)
 			feed = append(feed, patterns...)
 			if entry == "" && hit(patterns) {
-				entry = e.Name
+				entry = e.name
 			}
 		}
 	}
@@ -522,7 +522,7 @@ func TestSettingsAreComplete(t *testing.T) {
 				t.Fatalf("seed %d: %+v", seed, s)
 			}
 		}
-		want := slices.DeleteFunc(ExplainKeys(), func(k string) bool { return k == "harness" && p.Harness == "" })
+		want := slices.DeleteFunc(slices.Clone(explainOrder), func(k string) bool { return k == "harness" && p.Harness == "" })
 		if !slices.Equal(keys, want) {
 			t.Fatalf("seed %d: %v", seed, keys)
 		}
@@ -532,21 +532,21 @@ func TestSettingsAreComplete(t *testing.T) {
 // TestData holds the data that this package carries.
 func TestData(t *testing.T) {
 	seen, patterns := map[string]bool{}, 0
-	for _, e := range Feed() {
-		for _, s := range e.Hosts() {
+	for _, e := range feedEntries {
+		for _, s := range strings.Split(e.hosts, " ") {
 			p, err := ParsePattern(s)
 			if err != nil || p.String() != s || seen[s] {
-				t.Errorf("feed pattern %q of %s: %v, there twice: %v", s, e.Name, err, seen[s])
+				t.Errorf("feed pattern %q of %s: %v, there twice: %v", s, e.name, err, seen[s])
 			}
 			seen[s] = true
 			patterns++
 		}
 	}
-	if len(Feed()) != 57 || patterns != 225 {
-		t.Errorf("%d entries with %d patterns", len(Feed()), patterns)
+	if len(feedEntries) != 57 || patterns != 225 {
+		t.Errorf("%d entries with %d patterns", len(feedEntries), patterns)
 	}
 	for _, p := range curated() {
-		for _, e := range Feed() {
+		for _, e := range feedEntries {
 			for _, q := range mustPatterns(e.hosts) {
 				if p.Covers(q) || q.Covers(p) {
 					t.Errorf("curated %s meets %s of the feed", p, q)

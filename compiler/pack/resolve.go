@@ -203,6 +203,7 @@ func Resolve(in Input) (*Policy, error) {
 	return r.out, nil
 }
 
+// explainOrder is the order in which DefenseClaw explains the settings.
 var explainOrder = []string{
 	"pack", "profile", "network.mode", "approvals.mode", "yolo", "harness", "harness.allowed",
 	"workdir.mode", "workdir.masks", "workdir.unmask", "workdir.review", "workdir.max_upload_mb", "workdir.git_depth", "workdir.on_exit",
@@ -210,9 +211,6 @@ var explainOrder = []string{
 	"mcp.import", "mcp.host_port_access", "mcp.host_ports", "mcp.blocked_tools", "mcp.project_servers",
 	"resources.cpu", "resources.memory", "learn", "hooks.fail_mode", "hooks.on_tamper",
 }
-
-// ExplainKeys returns the keys of a policy's settings in the order in which DefenseClaw explains them.
-func ExplainKeys() []string { return slices.Clone(explainOrder) }
 
 // checkRun refuses malformed run options and brings the others to their normal form.
 func (r *resolver) checkRun() error {
