@@ -79,6 +79,7 @@ func TestFindings(t *testing.T) {
 		ep("final dot", "{host: §a.example.com., port: 443}", LayerHalo, codeName, "Strict"),
 		ep("localhost", "{host: §localhost, port: 443}", LayerHalo, codeName, "Strict"),
 		ep("metadata", "{host: §metadata.google.internal, port: 443}", LayerHalo, codeName, "Strict"),
+		ep("mapped allowed ip", "{host: a.example.com, port: 443, allowed_ips: [§'::ffff:127.0.0.1']}", LayerHalo, codeAllowedIPs, "Strict"),
 		ep("bad allowed ip", "{host: a.example.com, port: 443, allowed_ips: [10.0.0.0/8, §127.0.0.1]}", LayerHalo, codeAllowedIPs, "Strict"),
 		ep("host that does not compile", "{host: §'*.[x.example.com', port: 443}", LayerHalo, codePattern, "Strict"),
 		ep("rule without path", "{host: a.example.com, port: 443, protocol: rest, enforcement: enforce, rules: [{allow: §{method: GET}}]}", LayerHalo, codeNothing, "Strict"),
@@ -144,6 +145,7 @@ func TestAccepted(t *testing.T) {
 		"version: 1\nnetwork_policies:\n  ~: &r {binaries: [{path: /x, harness: true}], endpoints: [{host: 10.0.0.5, port: 443}]}\n  1: *r\n",
 		endpointPolicy("{host: '*-x.example.com', port: 443, rules: [], deny_rules: []}"),
 		endpointPolicy("{allowed_ips: [10.0.0.0/8], port: 443}"),
+		endpointPolicy("{host: a.example.com, port: 443, protocol: mcp, enforcement: enforce, mcp: {allow_all_known_mcp_methods: true}, deny_rules: [{tool: read}]}"),
 	} {
 		p, fs := Parse(0, []byte(text))
 		if fs = append(fs, Check(p)...); len(fs) > 0 {

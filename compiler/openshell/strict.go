@@ -154,14 +154,13 @@ func badAllowedIP(s string) string {
 		}
 		prefix = netip.PrefixFrom(addr, addr.BitLen())
 	}
-	addr := prefix.Masked().Addr()
+	if a := prefix.Addr(); a.Is4In6() && prefix.Bits() >= 96 {
+		prefix = netip.PrefixFrom(a.Unmap(), prefix.Bits()-96)
+	}
 	for _, never := range []string{"127.0.0.0/8", "169.254.0.0/16", "0.0.0.0/32", "::1/128", "::/128", "fe80::/10"} {
 		if netip.MustParsePrefix(never).Overlaps(prefix) {
 			return "covers loopback, link-local or unspecified addresses"
 		}
-	}
-	if !addr.IsValid() {
-		return "is not a network"
 	}
 	return ""
 }
@@ -221,7 +220,7 @@ func (fs *findings) strictRule(e *Endpoint, proto string, r *L7Rule, deny bool) 
 	}
 	hole := func(g string) bool { return g != "**" && strings.Contains(g, "*") }
 	switch {
-	case r.Method == "" || hole(r.Method):
+	case r.Method == "" && tool == nil || hole(r.Method): // with a tool it is read as tools/call
 		strict(codeMiss, "method", "write exact methods", "method %q of a deny rule misses every method with a dot", clip(r.Method))
 	case tool != nil && slices.ContainsFunc(tool.Globs, hole):
 		strict(codeMiss, "tool", "allow exact names instead, or write \"**\" for all", "the tool pattern of a deny rule misses names with a dot in what the star stands for")
