@@ -26,7 +26,8 @@ func TestNothingIsDroppedInSilence(t *testing.T) {
 				continue
 			}
 			goos := policy.OSes[rnd.IntN(3)]
-			tg := rendertest.Target(t, h.ID, h.Known.String(), goos, body)
+			vs := versions(h)
+			tg := rendertest.Target(t, h.ID, vs[rnd.IntN(len(vs))].String(), goos, body)
 			files, gaps := h.Render(tg)
 			whole := string(rendertest.Print(files, nil))
 			for _, v := range effective.Values(tg.Policy) {
@@ -45,7 +46,7 @@ func TestNothingIsDroppedInSilence(t *testing.T) {
 				key := h.ID + " " + v.Field
 				if !said[key] {
 					said[key] = true
-					t.Errorf("%s on %s: %s = %s changes nothing and no gap says so\n%s", h.ID, goos, v.Key, v.Value, body)
+					t.Errorf("%s %s on %s: %s = %s changes nothing and no gap says so\n%s", h.ID, tg.Version, goos, v.Key, v.Value, body)
 				}
 			}
 		}
@@ -78,18 +79,38 @@ func names(g harness.Gap, v effective.Value) bool {
 	return g.Field == v.Field && (v.Entry < 0 || g.Entry == "" || strings.Contains(g.Entry, v.Value) || strings.Contains(v.Value, g.Entry) || v.Field == "hooks.items" || v.Field == "models.allowed")
 }
 
-// TestRandomFilesFitSchemas holds what is rendered of many policies against the vendors' schemas, and reads it back.
+// versions are the oldest and the newest version of a harness, each at which a row of its table ends, and one that is just older.
+func versions(h *harness.Harness) []harness.Version {
+	out := []harness.Version{h.Known, h.Oldest}
+	for _, c := range h.Capabilities {
+		v, ok := harness.ParseVersion(c.Until)
+		if !ok {
+			continue
+		}
+		before := v
+		if before.Patch > 0 {
+			before.Patch--
+		} else {
+			before.Minor, before.Patch = max(v.Minor-1, 0), 99
+		}
+		out = append(out, v, before)
+	}
+	return out
+}
+
+// TestRandomFilesFitSchemas holds what is rendered of many policies against the vendors' schemas, and reads it back, for versions on both sides of every limit.
 func TestRandomFilesFitSchemas(t *testing.T) {
 	schemas := map[string][]*jsonschema.Schema{
 		policy.GeminiCLI: {rendertest.Schema(t, "gemini-cli-0.61.0.settings.schema.json"), rendertest.Schema(t, "gemini-cli-0.56-nightly.settings.schema.upstream.json")},
 		policy.OpenCode:  {rendertest.Schema(t, "opencode-1.18.33.config.schema.json")},
 	}
 	rnd := rand.New(rand.NewPCG(7, 9))
-	for range 150 {
+	for range 250 {
 		body := rendertest.Random(rnd)
 		for _, h := range Harnesses() {
 			goos := policy.OSes[rnd.IntN(3)]
-			tg := rendertest.Target(t, h.ID, h.Known.String(), goos, body)
+			vs := versions(h)
+			tg := rendertest.Target(t, h.ID, vs[rnd.IntN(len(vs))].String(), goos, body)
 			if rnd.IntN(2) == 0 {
 				tg.GatewayURL = "https://ai.acme.example"
 			}
@@ -103,7 +124,7 @@ func TestRandomFilesFitSchemas(t *testing.T) {
 				}
 			}
 			for _, f := range h.Check(tg, files) {
-				t.Errorf("%s on %s: %s%s %s", h.ID, goos, f.Dest, f.Pointer, f.Message)
+				t.Errorf("%s %s on %s: %s%s %s", h.ID, tg.Version, goos, f.Dest, f.Pointer, f.Message)
 			}
 			if t.Failed() {
 				t.Fatal(body)

@@ -158,6 +158,19 @@ func TestProtectedFilesAreDenied(t *testing.T) {
 	}
 }
 
+// TestBothSpellingsAreDenied holds that a place of macOS with two names is protected under both, whichever the policy has.
+func TestBothSpellingsAreDenied(t *testing.T) {
+	for _, path := range []string{"/etc/q", "/private/etc/q"} {
+		rendered, _ := render(rendertest.Target(t, policy.GeminiCLI, "0.61.0", "darwin", "sandbox: {protectedPaths: ["+path+"]}\n"))
+		e := load(t, rendered)
+		for _, file := range []string{"/etc/q/x", "/private/etc/q/x"} {
+			if got := e.decide(t, "read_file", map[string]string{"file_path": file}); got != "deny" {
+				t.Errorf("%s: read_file of %s is %s", path, file, got)
+			}
+		}
+	}
+}
+
 // TestPatternsAreOnesTheProgramTakes holds every pattern to the program's own test for unsafe expressions (read in 0.61.0).
 func TestPatternsAreOnesTheProgramTakes(t *testing.T) {
 	nested := regexp.MustCompile(`\([^)]*[*+?{].*\)[*+?{]`)

@@ -214,6 +214,10 @@ func pathPattern(p fspath.Path, os string) (pattern, why string) {
 	if p.Kind() == fspath.Absolute && os == "windows" {
 		return "", "an absolute path with / names nothing on Windows, so the entry was not rendered"
 	}
+	// Of two spellings the first is the end of the other.
+	if short, problem := fspath.ParseProtected(fspath.Spellings(p, os)[0]); problem == nil {
+		p = short
+	}
 	for _, fold := range [...]bool{os != "linux", false} {
 		b := append(make([]byte, 0, 64), `(^|[/\\"])`...)
 		segs := p.Segments()
