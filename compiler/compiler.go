@@ -36,11 +36,22 @@ type Input struct {
 	NoRender bool
 	// Question, when set, reads only what a question about its ring and units needs.
 	Question *policy.Question
-	// Inspect, when set, sees the bytes of every file of the repo once; it is called concurrently.
-	Inspect func(file int, data []byte)
+	// Inspect, when set, sees the bytes of every file of the repo that is read, once, and reports whether it found anything; it is called concurrently.
+	Inspect func(file int, data []byte) bool
+	// Memory, when set, saves work that an earlier run did and found nothing wrong in. It is not used with Keep.
+	Memory Memory
 	// Workers is the number of files and policies worked on at a time; 0 means one per processor.
 	Workers int
 	Limits  source.Limits
+}
+
+// Memory has what an earlier run of the same program made. It is called concurrently.
+type Memory interface {
+	policy.Memory
+	// Plan returns the text that was kept for everything that a plan depends on.
+	Plan(of [sha256.Size]byte) (text string, ok bool)
+	// KeepPlan keeps a text for a plan.
+	KeepPlan(of [sha256.Size]byte, text []byte)
 }
 
 // Compiled is a repo with everything that was made of it. It is read-only.
@@ -99,7 +110,10 @@ func (p *Plan) Lacks(g harness.Gap) bool {
 // Compile runs the pipeline. It always answers with what it has; whether that may be used is in diags.
 func Compile(ctx context.Context, in Input, diags *diag.List) *Compiled {
 	c := &Compiled{Harnesses: all.Harnesses(), fs: in.FS, packs: map[string]*RepoPack{}, plans: map[*effective.Policy]*Plan{}}
-	c.Repo = policy.Load(ctx, in.FS, policy.Options{Limits: in.Limits, Workers: in.Workers, ReadPack: pack.Check, Inspect: in.Inspect, Question: in.Question}, diags)
+	if in.Keep {
+		in.Memory = nil
+	}
+	c.Repo = policy.Load(ctx, in.FS, policy.Options{Limits: in.Limits, Workers: in.Workers, ReadPack: pack.Check, Inspect: in.Inspect, Memory: in.Memory, Question: in.Question}, diags)
 	if in.Question == nil {
 		c.sandboxes(diags)
 	}
@@ -205,10 +219,24 @@ func (c *Compiled) render(ctx context.Context, plans []*Plan, in Input, diags *d
 				if i >= len(plans) {
 					return
 				}
-				plans[i].openshell()
-				for _, r := range plans[i].Renderings {
-					t := harness.Target{Policy: plans[i].Policy, OS: r.OS, Version: r.Version, Org: org, GatewayURL: gatewayURL, Models: models}
-					r.run(t, in.Keep, diags)
+				p := plans[i]
+				p.openshell()
+				var of [sha256.Size]byte
+				if in.Memory != nil {
+					of = p.identity(org, gatewayURL, models)
+					if text, ok := in.Memory.Plan(of); ok && p.recall(text) {
+						continue
+					}
+				}
+				var found diag.List
+				for _, r := range p.Renderings {
+					t := harness.Target{Policy: p.Policy, OS: r.OS, Version: r.Version, Org: org, GatewayURL: gatewayURL, Models: models}
+					r.run(t, in.Keep, &found)
+				}
+				if found.Len() > 0 {
+					diags.Add(found.Sorted()...)
+				} else if in.Memory != nil {
+					in.Memory.KeepPlan(of, p.stored())
 				}
 			}
 		})

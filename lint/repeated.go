@@ -40,6 +40,9 @@ func (p *Pass) repeatedBody(b *policy.Body, prefix string) {
 	p.repeatedStrs(b.Permissions.Deny, prefix+"permissions.deny")
 	p.coveredPaths(b.Sandbox.ProtectedPaths, prefix+"sandbox.protectedPaths")
 	p.coveredPaths(b.Sandbox.WritableRoots, prefix+"sandbox.writableRoots")
+	if len(b.Permissions.Allow.Items) == 0 {
+		return
+	}
 	denied := places(b.Permissions.Deny)
 	for i, s := range b.Permissions.Allow.Items {
 		if at, ok := denied[s.V]; ok {
@@ -76,19 +79,20 @@ func (p *Pass) coveredPaths(l policy.FilePaths, path string) {
 	if len(l.Items) < 2 {
 		return
 	}
-	first := make(map[string]policy.FilePath, len(l.Items))
-	for _, f := range l.Items {
+	first := make(map[string]int32, len(l.Items))
+	for i, f := range l.Items {
 		if _, ok := first[f.Path.String()]; !ok {
-			first[f.Path.String()] = f
+			first[f.Path.String()] = int32(i)
 		}
 	}
 	for i, f := range l.Items {
-		if other := first[f.Path.String()]; other.Pos != f.Pos {
-			p.diags.Add(p.about(f.Pos, indexed(path, i), "%s is on the list already", f.Path).WithRelated(other.Pos, "here"))
+		if j := first[f.Path.String()]; int(j) != i {
+			p.diags.Add(p.about(f.Pos, indexed(path, i), "%s is on the list already", f.Path).WithRelated(l.Items[j].Pos, "here"))
 			continue
 		}
 		for parent := range fspath.Parents(f.Path) {
-			if other, ok := first[parent]; ok && !other.Path.Glob() {
+			if j, ok := first[parent]; ok && !l.Items[j].Path.Glob() {
+				other := l.Items[j]
 				p.diags.Add(p.about(f.Pos, indexed(path, i), "%s lies below %s, which is on the list", f.Path, other.Path).WithRelated(other.Pos, "here"))
 				break
 			}

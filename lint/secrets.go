@@ -45,8 +45,8 @@ type secret struct {
 	what string
 }
 
-// Inspect looks at the bytes of one file of the repo. It is safe for concurrent use.
-func (t *Texts) Inspect(file int, data []byte) {
+// Inspect looks at the bytes of one file of the repo and reports whether it found anything. It is safe for concurrent use.
+func (t *Texts) Inspect(file int, data []byte) (found bool) {
 	for at, what := range check.KnownSecrets(data) {
 		before := data[:at]
 		line := bytes.Count(before, []byte("\n")) + 1
@@ -54,5 +54,7 @@ func (t *Texts) Inspect(file int, data []byte) {
 		t.mu.Lock()
 		t.secrets = append(t.secrets, secret{diag.NewPos(file, line, col), what})
 		t.mu.Unlock()
+		found = true
 	}
+	return found
 }

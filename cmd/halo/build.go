@@ -91,14 +91,12 @@ func (p *program) build(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if store != nil {
-		if m := p.made(c, r, store, q, asOf, previous); m != nil {
-			return p.built(c, f, out, m)
-		}
-	}
 	rec := cache.NewRecorder(r.fs)
 	recorded := r
 	if store != nil {
+		if m := p.made(c, r, store, q, rec, asOf, previous); m != nil {
+			return p.built(c, f, out, m)
+		}
 		recorded = &repo{r.dir, rec}
 	}
 	compiled, rep, diags, err := p.compileAsOf(c, recorded, compiler.Input{Keep: true, Ring: c.String("ring")}, day)
@@ -180,8 +178,8 @@ func buildQuestion(c *cli.Context, r *repo, out string, day time.Time) (cache.Qu
 func note(digest string, id assemble.Identity) string { return fmt.Sprintf("%s\n%+v", digest, id) }
 
 // made returns the release in --out when an earlier run wrote it of what would be seen again, it is whole, and nobody has signed it since.
-func (p *program) made(c *cli.Context, r *repo, store *cache.Store, q cache.Question, asOf time.Time, previous string) *made {
-	rep, said := store.Find(c.Context, q, r.fs, 0)
+func (p *program) made(c *cli.Context, r *repo, store *cache.Store, q cache.Question, rec *cache.Recorder, asOf time.Time, previous string) *made {
+	rep, said := store.Find(c.Context, q, rec, 0)
 	if rep == nil {
 		return nil
 	}

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -118,7 +120,67 @@ func TestCacheChangesNothing(t *testing.T) {
 	}
 }
 
-// The test above would pass with a cache that is never used.
+// Nor does it after changes that nobody thought of: lines that are gone, that stand twice or that lie in another file.
+func TestCacheAfterEdits(t *testing.T) {
+	dir := t.TempDir()
+	if err := gen.Write(dir, gen.Options{Documents: 120}); err != nil {
+		t.Fatal(err)
+	}
+	names, err := filepath.Glob(filepath.Join(dir, "*", "*", "*.yaml"))
+	if err != nil || len(names) < 100 {
+		t.Fatalf("%d files: %v", len(names), err)
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	store := filepath.Join(t.TempDir(), "cache")
+	lintOf(t, store, now, "lint", dir)
+	differ := 0
+	for i := range 25 {
+		name := names[rnd.IntN(len(names))]
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.SplitAfter(string(data), "\n")
+		at := rnd.IntN(len(lines))
+		switch rnd.IntN(4) {
+		case 0:
+			lines = slices.Delete(lines, at, at+1)
+		case 1:
+			lines = slices.Insert(lines, at, lines[at])
+		case 2:
+			lines[at] = strings.Replace(lines[at], "-0", "-1", 1)
+		default:
+			other, err := os.ReadFile(names[rnd.IntN(len(names))])
+			if err != nil {
+				t.Fatal(err)
+			}
+			more := strings.SplitAfter(string(other), "\n")
+			lines = slices.Insert(lines, at, more[rnd.IntN(len(more))])
+		}
+		if err := os.WriteFile(name, []byte(strings.Join(lines, "")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		plain := lintOf(t, "off", now, "lint", dir)
+		if got := lintOf(t, store, now, "lint", dir); got != plain {
+			t.Fatalf("edit %d, of %s: with a cache halo lint says\n%s\nand without\n%s", i, name, got, plain)
+		}
+		if !strings.Contains(plain, "\n0 errors") {
+			differ++
+		}
+		// Most edits are taken back, so that errors do not pile up.
+		if i%3 > 0 {
+			if err := os.WriteFile(name, data, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if differ < 5 {
+		t.Errorf("only %d edits made an error", differ)
+	}
+}
+
+// The tests above would pass with a cache that is never used.
 func TestCacheIsUsed(t *testing.T) {
 	dir := t.TempDir()
 	if err := gen.Write(dir, gen.Options{Documents: 120}); err != nil {
@@ -136,8 +198,20 @@ func TestCacheIsUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &cache.Store{Dir: store, Program: running, Codes: codes()}
-	if rep, _ := s.Find(t.Context(), cache.Question{Dir: dir, Advise: true, Day: now}, fsys, 1); rep == nil {
+	if rep, _ := s.Find(t.Context(), cache.Question{Dir: dir, Advise: true, Day: now}, cache.NewRecorder(fsys), 1); rep == nil {
 		t.Fatal("a second run finds nothing")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "units/03/u00003.yaml"), []byte("kind: Unit\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	rec := cache.NewRecorder(fsys)
+	if rep, _ := s.Find(t.Context(), cache.Question{Dir: dir, Advise: true, Day: now}, rec, 1); rep != nil {
+		t.Fatal("a changed repo has the findings of before")
+	}
+	for name, want := range map[string]bool{"units/03/u00003.yaml": false, "units/04/u00004.yaml": true, "profiles/00/p00000.yaml": true, "packs/pack-00002/pack.yaml": true} {
+		if _, _, ok := rec.Document(name); ok != want {
+			t.Errorf("%s: known %t, want %t", name, ok, want)
+		}
 	}
 	if err := os.Chmod(store, 0o777); err != nil || runtime.GOOS == "windows" {
 		return

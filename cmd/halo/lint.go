@@ -89,21 +89,18 @@ func (p *program) watch(c *cli.Context, dir, f string, strict bool) error {
 		return fmt.Errorf("--watch prints text, not --output %s", f)
 	}
 	var last error
-	var trace []byte
+	var earlier *cache.Recorder
 	err := watch.Run(c.Context, dir, func() {
 		r, err := p.open(c, dir)
 		if err == nil {
-			if trace != nil && cache.Unchanged(c.Context, r.fs, trace, 0) {
+			rec := cache.NewRecorder(r.fs)
+			if earlier != nil && rec.After(c.Context, earlier) {
 				return
 			}
-			rec := cache.NewRecorder(r.fs)
 			var rep *report.Report
 			var answered bool
 			if rep, answered, err = p.record(c, r, rec); err == nil {
-				trace = nil
-				if t, whole := rec.Trace(); whole {
-					trace = t
-				}
+				earlier = rec
 				err = p.judge(c, rep, answered, f, strict)
 			}
 		}
@@ -111,7 +108,7 @@ func (p *program) watch(c *cli.Context, dir, f string, strict bool) error {
 			return
 		}
 		if _, said := errors.AsType[status](err); err != nil && !said {
-			trace = nil
+			earlier = nil
 			fmt.Fprintf(p.err, "halo: %s\n", err)
 			err = none
 		}
@@ -132,7 +129,7 @@ func (p *program) record(c *cli.Context, r *repo, rec *cache.Recorder) (rep *rep
 	if err != nil {
 		return nil, false, err
 	}
-	_, rep, diags, err := p.compileAsOf(c, &repo{r.dir, rec}, compiler.Input{}, cache.Instant(now))
+	_, rep, diags, err := p.compileAsOf(c, &repo{r.dir, rec}, compiler.Input{Memory: rec}, cache.Instant(now))
 	if err != nil {
 		return nil, false, err
 	}
@@ -161,11 +158,11 @@ func (p *program) findings(c *cli.Context, r *repo) (rep *report.Report, answere
 		return nil, false, err
 	}
 	q := cache.Question{Dir: abs, Advise: p.advise, Day: now}
-	if rep, _ := store.Find(c.Context, q, r.fs, 0); rep != nil {
+	rec := cache.NewRecorder(r.fs)
+	if rep, _ := store.Find(c.Context, q, rec, 0); rep != nil {
 		rep.FS, rep.Version, rep.Prefix = r.fs, version, prefix(r.dir)
 		return rep, true, nil
 	}
-	rec := cache.NewRecorder(r.fs)
 	rep, answered, err = p.record(c, r, rec)
 	if err != nil || !answered {
 		return rep, false, err

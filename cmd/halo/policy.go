@@ -141,11 +141,9 @@ func (p *program) progress(c *cli.Context, r *repo, in *compiler.Input) (stop fu
 	}
 	var files atomic.Int64
 	inspect := in.Inspect
-	in.Inspect = func(file int, data []byte) {
+	in.Inspect = func(file int, data []byte) bool {
 		files.Add(1)
-		if inspect != nil {
-			inspect(file, data)
-		}
+		return inspect != nil && inspect(file, data)
 	}
 	ticker := time.NewTicker(report.Ticks)
 	erase := report.Progress(p.err, ticker.C, func() string { return fmt.Sprintf("checking %s: %d files read", r.dir, files.Load()) })

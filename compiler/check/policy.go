@@ -66,31 +66,24 @@ func (c *checker) repeated(l policy.Hosts, path string) {
 	if len(l.Items) < 2 {
 		return
 	}
-	ps := make([]host.Pattern, len(l.Items))
-	first := make(map[host.Pattern]int, len(l.Items))
-	wild := false
+	first := make(map[host.Pattern]int32, len(l.Items))
+	var wide []host.Pattern
 	for i, h := range l.Items {
-		ps[i] = h.Pattern
-		wild = wild || h.Pattern.Wildcard()
-		at := path + "[" + strconv.Itoa(i) + "]"
+		if h.Pattern.Wildcard() {
+			wide = append(wide, h.Pattern)
+		}
 		if j, ok := first[h.Pattern]; ok {
-			c.add(diag.New(codeCovered, h.Pos, at, "%s is on the list already", h.Pattern).WithRelated(l.Items[j].Pos, "here"))
+			c.add(diag.New(codeCovered, h.Pos, path+"["+strconv.Itoa(i)+"]", "%s is on the list already", h.Pattern).WithRelated(l.Items[j].Pos, "here"))
 			continue
 		}
-		first[h.Pattern] = i
+		first[h.Pattern] = int32(i)
 	}
-	if !wild {
+	if len(wide) == 0 {
 		return
-	}
-	var wide []host.Pattern
-	for _, p := range ps {
-		if p.Wildcard() {
-			wide = append(wide, p)
-		}
 	}
 	set := host.NewSet(wide)
 	for i, h := range l.Items {
-		if first[h.Pattern] != i {
+		if int(first[h.Pattern]) != i {
 			continue
 		}
 		if j, ok := set.Covers(h.Pattern); ok && wide[j] != h.Pattern {

@@ -70,9 +70,8 @@ func (p *Policy) Digest() [sha256.Size]byte {
 	return sha256.Sum256(w.buf)
 }
 
-// overlayDigest identifies what an overlay says, so that units with equal overlays share one policy.
-func overlayDigest(b *policy.Body) [sha256.Size]byte {
-	w := writer{buf: make([]byte, 0, 1024)}
+// overlayDigest identifies what an overlay says, so that units with equal overlays share one policy. It is written to w, which is empty.
+func overlayDigest(b *policy.Body, w *writer) [sha256.Size]byte {
 	w.strs(b.Permissions.Deny)
 	w.bool(b.Permissions.SandboxRequired)
 	w.str(b.Sandbox.Mode.V)

@@ -92,6 +92,7 @@ type Resolver struct {
 	profiles map[string]*Policy
 	open     Policy
 	overlaid map[overlayKey]*Policy
+	scratch  writer
 	// Oversized are the places that make sets of more than MaxUnits units, which are not compiled. Targets fills it.
 	Oversized []diag.Pos
 }
@@ -218,7 +219,8 @@ func (r *Resolver) shared(base *Policy, u *policy.Unit) (p *Policy, fresh bool) 
 	if u.Parent.IsSet() || u.Bad {
 		return r.Overlay(base, u), true
 	}
-	key := overlayKey{base, overlayDigest(&u.Overlay)}
+	r.scratch.buf = r.scratch.buf[:0]
+	key := overlayKey{base, overlayDigest(&u.Overlay, &r.scratch)}
 	if p, ok := r.overlaid[key]; ok {
 		return p, false
 	}

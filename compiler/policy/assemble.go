@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"halos.dev/halo/compiler/diag"
-	"halos.dev/halo/compiler/source"
 )
 
 // slots collects documents from concurrent visits and gives them back in file order.
@@ -21,12 +20,9 @@ type slot struct {
 	doc         any
 }
 
-func (s *slots) put(doc *source.Document, typed any) {
-	if typed == nil {
-		return
-	}
+func (s *slots) put(file, index int, doc any) {
 	s.mu.Lock()
-	s.docs = append(s.docs, slot{doc.File, doc.Index, typed})
+	s.docs = append(s.docs, slot{file, index, doc})
 	s.mu.Unlock()
 }
 

@@ -28,8 +28,10 @@ type Options struct {
 	Workers int
 	// ReadPack checks pack files. Nil skips their content.
 	ReadPack PackReader
-	// Inspect, when set, sees the bytes of every file once. It is called concurrently and must not keep them.
-	Inspect func(file int, data []byte)
+	// Inspect, when set, sees the bytes of every file that is read once, and reports whether it found anything. It is called concurrently and must not keep them.
+	Inspect func(file int, data []byte) bool
+	// Memory, when set, saves reading files that an earlier run read and found nothing in.
+	Memory Memory
 	// Question, when set, reads only what can matter to it.
 	Question *Question
 }
@@ -60,7 +62,32 @@ func Load(ctx context.Context, fsys fs.FS, opts Options, diags *diag.List) *Repo
 		// Packs and the files that documents name are for lint to judge: what a ring may reach is in the documents.
 		opt.Needless, opt.Extra = held.needless, nil
 	}
-	see := func(doc *source.Document, out *diag.List) { slots.put(doc, visit(doc, &in, out, opts.ReadPack)) }
+	if opts.Memory != nil {
+		opt.Recall = func(index int, name string) (source.File, bool) {
+			f, text, ok := opts.Memory.Document(name)
+			if !ok {
+				return f, false
+			}
+			doc, ok := restore(text, name, index)
+			if ok {
+				slots.put(index, 0, doc)
+			}
+			return f, ok
+		}
+	}
+	see := func(doc *source.Document, out *diag.List) {
+		typed := visit(doc, &in, out, opts.ReadPack)
+		if typed == nil {
+			return
+		}
+		slots.put(doc.File, doc.Index, typed)
+		if opts.Memory == nil || doc.Count > 1 || doc.Noted || out.Len() > 0 {
+			return
+		}
+		if text, ok := store(typed); ok {
+			opts.Memory.KeepDocument(doc.Name, text)
+		}
+	}
 	repo.Files = source.Read(ctx, fsys, opt, diags, see)
 	if opts.Question != nil {
 		held.release(&slots, func(f heldFile) {

@@ -438,7 +438,9 @@ func TestQuestion(t *testing.T) {
 
 // A question about one ring decodes the profiles that the ring leads to, and all of them when something is not plain.
 func TestQuestionAlone(t *testing.T) {
-	named := func(kind, name, rest string) string { return strings.Replace(doc(kind, rest), "name: x", "name: "+name, 1) }
+	named := func(kind, name, rest string) string {
+		return strings.Replace(doc(kind, rest), "name: x", "name: "+name, 1)
+	}
 	ring := func(name, rest string) string { return named("Ring", name, "order: 1\n"+rest) }
 	profile := func(name, rest string) string { return named("Profile", name, rest) }
 	base := map[string]string{

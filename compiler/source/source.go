@@ -79,6 +79,8 @@ type Document struct {
 	Flawed bool
 	// Data is the whole file, for readers that need exact bytes.
 	Data []byte
+	// Noted is what Options.Inspect answered for the file.
+	Noted bool
 }
 
 // Options choose what Read visits.
@@ -92,8 +94,10 @@ type Options struct {
 	Needless func(name string, data []byte) bool
 	// Raw files are given to visit as bytes, with a nil Root: another reader owns their format.
 	Raw func(name string) bool
-	// Inspect, when set, sees the bytes of every file that is read. It is called concurrently and must not keep them.
-	Inspect func(file int, data []byte)
+	// Inspect, when set, sees the bytes of every file that is read, and reports whether it found anything. It is called concurrently and must not keep them.
+	Inspect func(file int, data []byte) bool
+	// Recall, when set, is asked for each file first. It answers with what is known of one whose documents it has: that one is not read. It is called concurrently.
+	Recall func(index int, name string) (File, bool)
 	// Nullable begins the key paths whose values may be null, because null is how their format writes "unset". "" is none.
 	Nullable string
 	// Workers is the number of files decoded at a time; 0 means one per processor.
@@ -296,6 +300,12 @@ type reader struct {
 
 func (r *reader) file(fsys fs.FS, index int, f *File, opts Options, diags *diag.List, visit func(*Document, *diag.List)) {
 	lim := opts.Limits
+	if opts.Recall != nil {
+		if known, ok := opts.Recall(index, f.Name); ok {
+			*f = known
+			return
+		}
+	}
 	if f.Size > lim.FileSize {
 		diags.Add(fileDiag(codeLimit, f.Name, "the file has %d bytes, more than the limit of %d", f.Size, lim.FileSize))
 		return
@@ -314,15 +324,16 @@ func (r *reader) file(fsys fs.FS, index int, f *File, opts Options, diags *diag.
 		return
 	}
 	f.Digest = sha256.Sum256(data)
-	if opts.Inspect != nil {
-		opts.Inspect(index, data)
-	}
+	noted := opts.Inspect != nil && opts.Inspect(index, data)
 	// A list of its own for each file makes "this document has errors" a local question and keeps the lock of the common list cold.
 	var own diag.List
 	if opts.Raw != nil && opts.Raw(f.Name) {
-		visit(&Document{File: index, Name: f.Name, Count: 1, Data: data}, &own)
+		visit(&Document{File: index, Name: f.Name, Count: 1, Data: data, Noted: noted}, &own)
 	} else {
-		Decode(index, f.Name, data, lim, &own, visit)
+		Decode(index, f.Name, data, lim, &own, func(doc *Document, diags *diag.List) {
+			doc.Noted = noted
+			visit(doc, diags)
+		})
 	}
 	if own.Len() > 0 {
 		diags.Add(own.Sorted()...)

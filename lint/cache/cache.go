@@ -1,5 +1,6 @@
 // Package cache remembers the findings of a run together with everything that the run saw of the policy repo. A later run that would see the same has the same
-// findings, and needs only to look: it reads and hashes, and decodes, resolves and renders nothing. A build remembers the release that it wrote, too.
+// findings, and needs only to look: it reads and hashes, and decodes, resolves and renders nothing. A build remembers the release that it wrote, too. Where something
+// changed, a check decodes only the files that did, and renders only the policies that are new.
 //
 // An entry is only ever a shortcut. It is used when the same program asks the same question and every file, directory and missing file that was looked at is what it
 // was; anything else, a damaged entry too, means that the work is done again. A directory that others can write is not used. What signs never asks the cache.
@@ -23,6 +24,7 @@ import (
 
 	"halos.dev/halo/compiler/diag"
 	"halos.dev/halo/compiler/pack"
+	"halos.dev/halo/compiler/tape"
 	"halos.dev/halo/lint/report"
 )
 
@@ -35,7 +37,7 @@ const limit = 256 << 20
 // suffix ends the name of an entry, and begin is how one begins: the name and version of the format.
 const (
 	suffix = ".halo-run"
-	begin  = "halo run 2\n"
+	begin  = "halo run 3\n"
 )
 
 // Store is a directory with entries.
@@ -67,8 +69,14 @@ func (q Question) key() string {
 	return fmt.Sprintf("%s\n%t\n%s\n%s\n", q.Dir, q.Advise, Instant(q.Day).Format(time.DateOnly), q.Build)
 }
 
-func (s *Store) path(q Question) string {
-	return filepath.Join(s.Dir, fmt.Sprintf("%x%s", sha256.Sum256(fmt.Appendf(nil, "%t\n%s\n%s", q.Advise, q.Dir, q.Build)), suffix))
+// The two entries of a question: what a run saw and found, and what it made on the way.
+const (
+	runs = "run"
+	made = "parts"
+)
+
+func (s *Store) path(q Question, what string) string {
+	return filepath.Join(s.Dir, fmt.Sprintf("%x%s", sha256.Sum256(fmt.Appendf(nil, "%s\n%t\n%s\n%s", what, q.Advise, q.Dir, q.Build)), suffix))
 }
 
 // errUnsafe says why a directory is not used.
@@ -90,52 +98,77 @@ func (s *Store) Check() error {
 	return nil
 }
 
-// Find returns the findings of an earlier run that would see in fsys what it saw, or nil, and the note that was saved with them.
-func (s *Store) Find(ctx context.Context, q Question, fsys fs.FS, workers int) (rep *report.Report, note string) {
+// Find returns the findings of an earlier run that would see through rec what it saw, or nil, and the note that was saved with them. Without findings, the run that is
+// recorded next is spared what the earlier one made of the files that are still the same.
+func (s *Store) Find(ctx context.Context, q Question, rec *Recorder, workers int) (rep *report.Report, note string) {
 	if s.Check() != nil {
 		return nil, ""
 	}
-	data, err := read(s.path(q))
+	id, err := s.program()
 	if err != nil {
 		return nil, ""
 	}
-	body, ok := bytes.CutPrefix(data, []byte(begin))
-	if !ok || len(body) < sha256.Size {
+	var program, key, trace string
+	t := load(s.path(q, runs))
+	for _, part := range []*string{&program, &key, &note, &trace} {
+		t.Str(part)
+	}
+	if program != id {
 		return nil, ""
 	}
-	sum := sha256.Sum256(body[sha256.Size:])
-	if !bytes.Equal(sum[:], body[:sha256.Size]) {
-		return nil, ""
+	if rec.Look(ctx, trace, workers) && key == q.key() {
+		rep = &report.Report{}
+		if findings(t, rep, s.Codes); t.Done() {
+			return rep, note
+		}
 	}
-	d := decoder{data: body[sha256.Size:]}
-	key, program, trace, findings := d.text(), d.text(), d.text(), d.text()
-	note = d.text()
-	if !d.done() || key != q.key() {
-		return nil, ""
+	t = load(s.path(q, made))
+	if t.Str(&program); program == id {
+		earlier := newParts()
+		if earlier.tape(t); t.Done() {
+			rec.earlier = earlier
+		}
 	}
-	if id, err := s.program(); err != nil || id != program {
-		return nil, ""
-	}
-	if !Unchanged(ctx, fsys, []byte(trace), workers) {
-		return nil, ""
-	}
-	rep, ok = decode([]byte(findings), s.Codes)
-	if !ok {
-		return nil, ""
-	}
-	return rep, note
+	return nil, ""
 }
 
-// read reads an entry: a regular file of ours.
-func read(name string) ([]byte, error) {
+// load returns a tape with what an entry holds. One of no entry, or of a damaged one, has nothing to read.
+func load(name string) *tape.Tape {
+	body, err := read(name)
+	if err != nil {
+		body = ""
+	}
+	return tape.Reader(body)
+}
+
+// read reads an entry: a regular file of ours that is whole. What it holds is not copied, since it is large.
+func read(name string) (string, error) {
 	info, err := os.Lstat(name)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	if !info.Mode().IsRegular() || !ours(info) || info.Size() > limit {
-		return nil, errUnsafe
+		return "", errUnsafe
 	}
-	return os.ReadFile(name)
+	f, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	var head [len(begin) + sha256.Size]byte
+	if _, err := io.ReadFull(f, head[:]); err != nil {
+		return "", err
+	}
+	var body strings.Builder
+	body.Grow(int(info.Size()))
+	h := sha256.New()
+	if _, err := io.Copy(io.MultiWriter(&body, h), f); err != nil {
+		return "", err
+	}
+	if want := h.Sum([]byte(begin)); !bytes.Equal(head[:], want) {
+		return "", errors.New("damaged")
+	}
+	return body.String(), nil
 }
 
 // program identifies the running program by its bytes: a version would not do, since it stays the same while halo is worked on.
@@ -171,24 +204,39 @@ func (s *Store) Save(q Question, rec *Recorder, rep *report.Report, note string)
 	if err := s.Check(); err != nil {
 		return err
 	}
-	var b []byte
-	for _, part := range []string{q.key(), id, string(trace), string(encode(rep)), note} {
-		b = appendText(b, part)
+	// The findings are few, the trace is most of it.
+	t := tape.Writer(make([]byte, 0, len(trace)+64<<10))
+	key := q.key()
+	for _, part := range []*string{&id, &key, &note, &trace} {
+		t.Str(part)
 	}
-	sum := sha256.Sum256(b)
-	if err := replace(s.path(q), []byte(begin), sum[:], b); err != nil {
+	findings(t, rep, s.Codes)
+	if err := replace(s.path(q, runs), t); err != nil {
 		return err
+	}
+	if p := rec.parts(); 100*p.fresh > len(p.documents)+len(p.plans) {
+		t := tape.Writer(make([]byte, 0, p.size()))
+		t.Str(&id)
+		p.tape(t)
+		if err := replace(s.path(q, made), t); err != nil {
+			return err
+		}
 	}
 	return s.evict(limit)
 }
 
-// replace writes a file whole and puts it in the place of path.
-func replace(path string, parts ...[]byte) error {
+// replace writes an entry whole and puts it in the place of path.
+func replace(path string, t *tape.Tape) error {
+	body, ok := t.Text()
+	if !ok {
+		return errors.New("a finding has a code that does not exist")
+	}
+	sum := sha256.Sum256(body)
 	f, err := os.CreateTemp(filepath.Dir(path), "*"+suffix+".tmp")
 	if err != nil {
 		return err
 	}
-	for _, p := range parts {
+	for _, p := range [][]byte{[]byte(begin), sum[:], body} {
 		if err == nil {
 			_, err = f.Write(p)
 		}

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 
 	"halos.dev/halo/compiler/diag"
 	"halos.dev/halo/compiler/source"
+	"halos.dev/halo/compiler/tape"
 	"halos.dev/halo/lint/report"
 )
 
@@ -114,7 +116,7 @@ func TestUnchanged(t *testing.T) {
 			if err := test.change(dir); err != nil {
 				t.Fatal(err)
 			}
-			if got := Unchanged(t.Context(), fsys, trace, 2); got != test.same {
+			if got := NewRecorder(fsys).Look(t.Context(), trace, 2); got != test.same {
 				t.Errorf("unchanged: %t, want %t", got, test.same)
 			}
 		})
@@ -162,7 +164,7 @@ func TestTorn(t *testing.T) {
 			dir, fsys := repo(t)
 			rec := NewRecorder(fsys)
 			test.run(t, dir, rec)
-			if trace, ok := rec.Trace(); ok && Unchanged(t.Context(), fsys, trace, 1) {
+			if trace, ok := rec.Trace(); ok && NewRecorder(fsys).Look(t.Context(), trace, 1) {
 				t.Error("found unchanged")
 			}
 		})
@@ -196,12 +198,12 @@ func saved(t *testing.T) (*Store, Question, fs.FS, *report.Report) {
 
 func TestFind(t *testing.T) {
 	s, q, fsys, rep := saved(t)
-	if got, note := s.Find(t.Context(), q, fsys, 1); !reflect.DeepEqual(got, rep) || note != "note" {
+	if got, note := s.Find(t.Context(), q, NewRecorder(fsys), 1); !reflect.DeepEqual(got, rep) || note != "note" {
 		t.Fatalf("found %+v, want %+v", got, rep)
 	}
 	later := q
 	later.Day = Instant(q.Day).Add(24*time.Hour - 1)
-	if got, _ := s.Find(t.Context(), later, fsys, 1); got == nil {
+	if got, _ := s.Find(t.Context(), later, NewRecorder(fsys), 1); got == nil {
 		t.Error("another time of the same day is another question")
 	}
 	for name, other := range map[string]Question{
@@ -210,44 +212,44 @@ func TestFind(t *testing.T) {
 		"another place": {Dir: q.Dir + "x", Advise: q.Advise, Day: q.Day},
 		"a build":       {Dir: q.Dir, Advise: q.Advise, Day: q.Day, Build: "x"},
 	} {
-		if got, _ := s.Find(t.Context(), other, fsys, 1); got != nil {
+		if got, _ := s.Find(t.Context(), other, NewRecorder(fsys), 1); got != nil {
 			t.Errorf("%s: found", name)
 		}
 	}
 	unknown := *s
 	unknown.Codes = s.Codes[:1]
-	if got, _ := unknown.Find(t.Context(), q, fsys, 1); got != nil {
+	if got, _ := unknown.Find(t.Context(), q, NewRecorder(fsys), 1); got != nil {
 		t.Error("found with a code that does not exist")
 	}
 	if err := os.WriteFile(s.Program, []byte("2"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := s.Find(t.Context(), q, fsys, 1); got != nil {
+	if got, _ := s.Find(t.Context(), q, NewRecorder(fsys), 1); got != nil {
 		t.Error("found by another program")
 	}
 }
 
 func TestDamagedEntry(t *testing.T) {
 	s, q, fsys, _ := saved(t)
-	good, err := os.ReadFile(s.path(q))
+	good, err := os.ReadFile(s.path(q, runs))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := 0; i < len(good); i += 17 {
 		bad := append([]byte(nil), good...)
 		bad[i] ^= 1
-		if err := os.WriteFile(s.path(q), bad, 0o600); err != nil {
+		if err := os.WriteFile(s.path(q, runs), bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got, _ := s.Find(t.Context(), q, fsys, 1); got != nil {
+		if got, _ := s.Find(t.Context(), q, NewRecorder(fsys), 1); got != nil {
 			t.Fatalf("found with byte %d of %d changed", i, len(good))
 		}
 	}
 	for _, n := range []int{0, 1, len(begin), len(begin) + 32, len(good) - 1} {
-		if err := os.WriteFile(s.path(q), good[:n], 0o600); err != nil {
+		if err := os.WriteFile(s.path(q, runs), good[:n], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got, _ := s.Find(t.Context(), q, fsys, 1); got != nil {
+		if got, _ := s.Find(t.Context(), q, NewRecorder(fsys), 1); got != nil {
 			t.Fatalf("found in the first %d bytes", n)
 		}
 	}
@@ -258,7 +260,7 @@ func TestForeignDirectory(t *testing.T) {
 		t.Skip("modes of Unix")
 	}
 	s, q, fsys, rep := saved(t)
-	for _, name := range []string{s.Dir, s.path(q)} {
+	for _, name := range []string{s.Dir, s.path(q, runs)} {
 		info, err := os.Lstat(name)
 		if err != nil {
 			t.Fatal(err)
@@ -270,7 +272,7 @@ func TestForeignDirectory(t *testing.T) {
 			if err := os.Chmod(name, info.Mode().Perm()|more); err != nil {
 				t.Fatal(err)
 			}
-			if got, _ := s.Find(t.Context(), q, fsys, 1); got != nil {
+			if got, _ := s.Find(t.Context(), q, NewRecorder(fsys), 1); got != nil {
 				t.Errorf("%s with %v: found", name, more)
 			}
 		}
@@ -286,7 +288,7 @@ func TestForeignDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Dir = link
-	if got, _ := s.Find(t.Context(), q, fsys, 1); got != nil {
+	if got, _ := s.Find(t.Context(), q, NewRecorder(fsys), 1); got != nil {
 		t.Error("found through a link")
 	}
 }
@@ -326,18 +328,98 @@ func TestEvict(t *testing.T) {
 	}
 }
 
-func FuzzDecode(f *testing.F) {
-	f.Add(encode(&report.Report{Files: source.Files{{Name: "a.yaml", Size: 3}}, Diagnostics: []diag.Diagnostic{{Code: codeOne, Message: "m", Related: []diag.Related{{Message: "r"}}}}}))
-	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0x0f})
-	f.Fuzz(func(t *testing.T, data []byte) {
-		rep, ok := decode(data, []*diag.Code{codeOne, codeTwo})
-		if !ok {
+func FuzzFindings(f *testing.F) {
+	codes := []*diag.Code{codeOne, codeTwo}
+	write := func(r *report.Report) string {
+		t := tape.Writer(nil)
+		findings(t, r, codes)
+		text, _ := t.Text()
+		return string(text)
+	}
+	f.Add(write(&report.Report{Files: source.Files{{Name: "a.yaml", Size: 3}}, Diagnostics: []diag.Diagnostic{{Code: codeOne, Message: "m", Related: []diag.Related{{Message: "r"}}}}}))
+	f.Add("\xff\xff\xff\xff\x0f")
+	f.Fuzz(func(t *testing.T, text string) {
+		var rep, again report.Report
+		first := tape.Reader(text)
+		if findings(first, &rep, codes); !first.Done() {
 			return
 		}
 		// Numbers have more than one spelling; what they mean must come back.
-		again, ok := decode(encode(rep), []*diag.Code{codeOne, codeTwo})
-		if !ok || !reflect.DeepEqual(again, rep) {
+		second := tape.Reader(write(&rep))
+		if findings(second, &again, codes); !second.Done() || !reflect.DeepEqual(again, rep) {
 			t.Errorf("%+v came back as %+v", rep, again)
 		}
 	})
+}
+
+// What an earlier run made is found only for files that are what they were.
+func TestParts(t *testing.T) {
+	dir, fsys := repo(t)
+	rec := NewRecorder(fsys)
+	look(t, rec)
+	plan := [32]byte{1}
+	for _, name := range []string{"a/b.yaml", "a/c.yaml", "d/e/f.yaml"} {
+		rec.KeepDocument(name, []byte("document of "+name))
+	}
+	rec.KeepPlan(plan, []byte("gaps"))
+	s := &Store{Dir: filepath.Join(t.TempDir(), "cache"), Program: os.Args[0], Codes: []*diag.Code{codeOne}}
+	q := Question{Dir: dir, Day: time.Unix(0, 0)}
+	if err := s.Save(q, rec, &report.Report{Files: make(source.Files, few+1)}, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir+"/a/b.yaml", []byte("B"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	next := NewRecorder(fsys)
+	if rep, _ := s.Find(t.Context(), q, next, 1); rep != nil {
+		t.Fatal("a changed file went unnoticed")
+	}
+	want := map[string]bool{"a/b.yaml": false, "a/c.yaml": true, "d/e/f.yaml": true, "halos.yaml": false, "absent": false}
+	for name, known := range want {
+		f, text, ok := next.Document(name)
+		if ok != known || ok && text != "document of "+name {
+			t.Errorf("%s: %q, %t", name, text, ok)
+		}
+		data, _ := os.ReadFile(filepath.Join(dir, name))
+		if ok && (f.Name != name || f.Size != int64(len(data)) || f.Digest != sha256.Sum256(data)) {
+			t.Errorf("%s is said to be %+v", name, f)
+		}
+	}
+	if text, ok := next.Plan(plan); !ok || text != "gaps" {
+		t.Errorf("the plan is %q, %t", text, ok)
+	}
+	if text, ok := next.Plan([32]byte{2}); ok {
+		t.Errorf("a plan that was never made is %q", text)
+	}
+	// What was found passes on to the next run, which need not know where it came from.
+	look(t, next)
+	if err := s.Save(q, next, &report.Report{Files: make(source.Files, few+1)}, ""); err != nil {
+		t.Fatal(err)
+	}
+	third := NewRecorder(fsys)
+	if rep, _ := s.Find(t.Context(), q, third, 1); rep == nil {
+		t.Fatal("an unchanged repo has no findings")
+	}
+	if err := os.WriteFile(dir+"/d/e/f.yaml", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	fourth := NewRecorder(fsys)
+	s.Find(t.Context(), q, fourth, 1)
+	if _, text, ok := fourth.Document("a/c.yaml"); !ok || text != "document of a/c.yaml" {
+		t.Errorf("after two runs, a/c.yaml is %q, %t", text, ok)
+	}
+	// Entries of another program, or damaged ones, are none.
+	data, err := os.ReadFile(s.path(q, made))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[len(data)-1] ^= 1
+	if err := os.WriteFile(s.path(q, made), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fifth := NewRecorder(fsys)
+	s.Find(t.Context(), q, fifth, 1)
+	if _, text, ok := fifth.Document("a/c.yaml"); ok {
+		t.Errorf("a damaged entry has %q", text)
+	}
 }

@@ -16,17 +16,31 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"halos.dev/halo/compiler/tape"
 )
 
 // A Recorder is a file system that remembers everything that was seen through it: which files and directories were asked for and what the answer was. What it does
-// not remember cannot be seen through it: there are no times, owners or link counts, and directories have no size.
+// not remember cannot be seen through it: there are no times, owners or link counts, and directories have no size. It is also a memory (compiler.Memory): it gives the
+// run what an earlier one made, and keeps what this one makes.
 type Recorder struct {
 	fsys fs.FS
-	mu   sync.Mutex
-	seen map[string]observed
+	// known has the answers that Look found to be what they were, and earlier what the run of then made.
+	known   map[string]*answers
+	earlier parts
+	mu      sync.Mutex
+	seen    map[string]observed
+	made    parts
 	// torn is set when one question had two answers, or none to its end: no state of the files is the one that was seen.
 	torn bool
 	open int
+}
+
+// answers are what Look saw of one name, where it is what an earlier run saw.
+type answers struct {
+	stat    fs.FileInfo
+	list    []fs.DirEntry
+	content string
 }
 
 // observed is everything that was asked about one name; the zero value is nothing. Each answer begins with a byte that says of which kind it is.
@@ -34,8 +48,16 @@ type observed struct {
 	stat, content, list string
 }
 
+func (o *observed) tape(t *tape.Tape, name *string) {
+	for _, s := range []*string{name, &o.stat, &o.content, &o.list} {
+		t.Str(s)
+	}
+}
+
 // NewRecorder returns a recorder of fsys.
-func NewRecorder(fsys fs.FS) *Recorder { return &Recorder{fsys: fsys, seen: map[string]observed{}} }
+func NewRecorder(fsys fs.FS) *Recorder {
+	return &Recorder{fsys: fsys, seen: map[string]observed{}, made: newParts()}
+}
 
 // Answers begin with one of these.
 const (
@@ -89,7 +111,8 @@ func listAnswer(entries []fs.DirEntry, err error) string {
 	h := sha256.New()
 	var b []byte
 	for _, e := range entries {
-		b = append(appendText(b[:0], e.Name()), byte(e.Type()>>24), byte(e.Type()>>16), byte(e.Type()>>8))
+		// No name has a NUL.
+		b = append(append(b[:0], e.Name()...), 0, byte(e.Type()>>24), byte(e.Type()>>16), byte(e.Type()>>8))
 		h.Write(b)
 	}
 	if err != nil {
@@ -115,6 +138,9 @@ func (r *Recorder) Open(name string) (fs.File, error) {
 
 // Lstat describes a file without following a link.
 func (r *Recorder) Lstat(name string) (fs.FileInfo, error) {
+	if k := r.known[name]; k != nil && k.stat != nil {
+		return r.info(name, k.stat, nil)
+	}
 	info, err := fs.Lstat(r.fsys, name)
 	return r.info(name, info, err)
 }
@@ -129,7 +155,13 @@ func (r *Recorder) ReadLink(name string) (string, error) {
 
 // ReadDir lists a directory in order of names.
 func (r *Recorder) ReadDir(name string) ([]fs.DirEntry, error) {
-	entries, err := fs.ReadDir(r.fsys, name)
+	var entries []fs.DirEntry
+	var err error
+	if k := r.known[name]; k != nil && k.list != nil {
+		entries = slices.Clone(k.list)
+	} else {
+		entries, err = fs.ReadDir(r.fsys, name)
+	}
 	r.note(name, listOf, listAnswer(entries, err))
 	for i, e := range entries {
 		entries[i] = entry{e, r, path.Join(name, e.Name())}
@@ -169,6 +201,9 @@ func (e entry) Name() string      { return e.e.Name() }
 func (e entry) IsDir() bool       { return e.e.IsDir() }
 func (e entry) Type() fs.FileMode { return e.e.Type() }
 func (e entry) Info() (fs.FileInfo, error) {
+	if k := e.r.known[e.name]; k != nil && k.stat != nil {
+		return e.r.info(e.name, k.stat, nil)
+	}
 	info, err := e.e.Info()
 	return e.r.info(e.name, info, err)
 }
@@ -203,32 +238,33 @@ func (f *file) Close() error {
 	return f.f.Close()
 }
 
-// Trace returns everything that was seen, in a form that Unchanged compares with; ok is false when it was no single state of the files.
-func (r *Recorder) Trace() (trace []byte, ok bool) {
+// Trace returns everything that was seen, in a form that Look asks again; ok is false when it was no single state of the files.
+func (r *Recorder) Trace() (trace string, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	trace = binary.AppendUvarint(nil, uint64(len(r.seen)))
-	for _, name := range slices.Sorted(maps.Keys(r.seen)) {
-		o := r.seen[name]
-		for _, s := range []string{name, o.stat, o.content, o.list} {
-			trace = appendText(trace, s)
-		}
-	}
-	return trace, !r.torn && r.open == 0
+	names := slices.Sorted(maps.Keys(r.seen))
+	t := tape.Writer(make([]byte, 0, 128*len(names)))
+	tape.Each(t, &names, func(name *string) {
+		o := r.seen[*name]
+		o.tape(t, name)
+	})
+	text, _ := t.Text()
+	return string(text), !r.torn && r.open == 0
 }
 
-// Unchanged reports whether every question of a trace has the same answer from fsys.
-func Unchanged(ctx context.Context, fsys fs.FS, trace []byte, workers int) bool {
-	d := decoder{data: trace}
+// Look asks everything that a trace has the answers of, and reports whether every answer is the same. Those that are need not be asked again: the run that is recorded
+// then gets them from here, and what the earlier run made of the files.
+func (r *Recorder) Look(ctx context.Context, trace string, workers int) (unchanged bool) {
 	type question struct {
 		name string
 		want observed
+		got  answers
+		same bool
 	}
-	questions := make([]question, d.count())
-	for i := range questions {
-		questions[i] = question{d.text(), observed{d.text(), d.text(), d.text()}}
-	}
-	if !d.done() {
+	var questions []question
+	t := tape.Reader(trace)
+	tape.Each(t, &questions, func(q *question) { q.want.tape(t, &q.name) })
+	if !t.Done() {
 		return false
 	}
 	if workers <= 0 {
@@ -236,48 +272,71 @@ func Unchanged(ctx context.Context, fsys fs.FS, trace []byte, workers int) bool 
 	}
 	var wg sync.WaitGroup
 	var next atomic.Int64
-	var changed atomic.Bool
 	for range min(workers, len(questions)) {
 		wg.Go(func() {
 			var buf bytes.Buffer
-			for !changed.Load() && ctx.Err() == nil {
+			for ctx.Err() == nil {
 				i := int(next.Add(1)) - 1
 				if i >= len(questions) {
 					return
 				}
-				if q := &questions[i]; !same(fsys, q.name, &q.want, &buf) {
-					changed.Store(true)
-				}
+				q := &questions[i]
+				q.same = q.got.ask(r.fsys, q.name, &q.want, &buf)
 			}
 		})
 	}
 	wg.Wait()
-	return !changed.Load() && ctx.Err() == nil
+	r.known = make(map[string]*answers, len(questions))
+	unchanged = ctx.Err() == nil
+	for i := range questions {
+		r.known[questions[i].name] = &questions[i].got
+		unchanged = unchanged && questions[i].same
+	}
+	return unchanged
 }
 
-// same asks one name what was asked before. Only regular files are opened: to open a pipe could take forever.
-func same(fsys fs.FS, name string, want *observed, buf *bytes.Buffer) bool {
+// After looks at everything that an earlier run saw, and reports whether it is all the same. The run that is recorded next is spared what that one made.
+func (r *Recorder) After(ctx context.Context, earlier *Recorder) (unchanged bool) {
+	trace, ok := earlier.Trace()
+	if !ok {
+		return false
+	}
+	unchanged = r.Look(ctx, trace, 0)
+	r.earlier = earlier.parts()
+	return unchanged
+}
+
+// ask asks one name what was asked before, keeps the answers that are the same, and reports whether all are. Only regular files are opened: to open a pipe could take
+// forever.
+func (a *answers) ask(fsys fs.FS, name string, want *observed, buf *bytes.Buffer) (same bool) {
+	same = true
 	if want.list != "" {
 		if entries, err := fs.ReadDir(fsys, name); listAnswer(entries, err) != want.list {
-			return false
+			same = false
+		} else if err == nil {
+			a.list = entries
 		}
 	}
 	if want.stat == "" && want.content == "" {
-		return true
+		return same
 	}
 	info, err := fs.Lstat(fsys, name)
-	if want.stat != "" && statAnswer(info, err) != want.stat {
-		return false
+	if want.stat != "" {
+		if statAnswer(info, err) != want.stat {
+			same = false
+		} else if err == nil {
+			a.stat = info
+		}
 	}
 	if want.content == "" {
-		return true
+		return same
 	}
 	if err == nil && !info.Mode().IsRegular() {
 		return false
 	}
 	f, err := fsys.Open(name)
 	if err != nil {
-		return errorAnswer(err) == want.content
+		return same && errorAnswer(err) == want.content
 	}
 	defer f.Close()
 	buf.Reset()
@@ -285,5 +344,9 @@ func same(fsys fs.FS, name string, want *observed, buf *bytes.Buffer) bool {
 		return false
 	}
 	sum := sha256.Sum256(buf.Bytes())
-	return contentAnswer(sum[:]) == want.content
+	if contentAnswer(sum[:]) != want.content {
+		return false
+	}
+	a.content = want.content
+	return same
 }
