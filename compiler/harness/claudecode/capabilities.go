@@ -75,6 +75,8 @@ var (
 	escapes = []string{"~/.claude/settings.json sandbox.excludedCommands", "--settings"}
 	roots   = []string{"~/.claude/settings.json sandbox.filesystem.allowWrite", "~/.claude/settings.json permissions.additionalDirectories", "--add-dir", "--settings"}
 	reads   = []string{"~/.claude/settings.json sandbox.excludedCommands", "~/.claude/settings.json sandbox.filesystem.allowRead", "--settings"}
+	bare    = []string{"--bare", "CLAUDE_CODE_SIMPLE"}
+	untold  = []string{"--bare", "--safe-mode", "CLAUDE_CODE_SIMPLE"}
 	fetches = []string{"~/.claude/settings.json permissions.allow", "--allowedTools", "--settings", "--dangerously-skip-permissions"}
 )
 
@@ -102,6 +104,7 @@ const (
 	limitRules     = "only file tools are held: no sandbox is rendered on native Windows, so a shell command reads and writes the path"
 	limitFetch     = "a host on no list is asked about, by a person or by the classifier of auto mode, and a user's own WebFetch allow rule opens it"
 	limitPerms     = "the lists hold; users can add allow rules for what no list of the policy names, and the start mode is theirs to change"
+	limitHooks     = "a bare session (--bare, CLAUDE_CODE_SIMPLE) starts without its SessionStart hooks; the hooks of other events run"
 	limitMCP       = "denied servers are known by name, which the user chooses: a renamed server runs unless servers are managed only"
 	limitModels    = "before 2.1.284 an entry also admits every longer version that begins with it"
 	limitText      = "the model is told, which is no enforcement, and a flag starts a session without the text"
@@ -159,9 +162,9 @@ var table = [...]harness.Capability{
 
 	{Concept: harness.Hooks, Until: "2.1.76", Grade: harness.Default, How: "hooks",
 		Limit: "before 2.1.76 hooks of the user and the project cannot be shut out", Evidence: readLog},
-	{Concept: harness.Hooks, OS: linux, Grade: harness.Enforced, How: howHooks, Verified: true, Evidence: observed},
-	{Concept: harness.Hooks, OS: darwin, Grade: harness.Enforced, How: howHooks, Evidence: readMac},
-	{Concept: harness.Hooks, OS: windows, Grade: harness.Enforced, How: howHooks, Evidence: readWin},
+	{Concept: harness.Hooks, OS: linux, Grade: harness.Enforced, How: howHooks, Limit: limitHooks, Verified: true, Evidence: observed},
+	{Concept: harness.Hooks, OS: darwin, Grade: harness.Enforced, How: howHooks, Limit: limitHooks, Evidence: readMac},
+	{Concept: harness.Hooks, OS: windows, Grade: harness.Enforced, How: howHooks, Limit: limitHooks, Evidence: readWin},
 
 	{Concept: harness.Models, Until: "2.1.175", Grade: harness.Default, How: "availableModels, model",
 		Limit: "before 2.1.175 the list does not bind the default model: another model is refused and the vendor's default runs instead", Evidence: readLog},
@@ -176,9 +179,9 @@ var table = [...]harness.Capability{
 	{Concept: harness.Telemetry, OS: darwin, Grade: harness.Enforced, How: howTelemetry, Evidence: readMac},
 	{Concept: harness.Telemetry, OS: windows, Grade: harness.Enforced, How: howTelemetry, Evidence: readWin},
 
-	{Concept: harness.Instructions, OS: linux, Grade: harness.Overridable, How: howText, Limit: limitText, Bypass: []string{"--bare", "--safe-mode"}, Verified: true, Evidence: observed},
-	{Concept: harness.Instructions, OS: darwin, Grade: harness.Overridable, How: howText, Limit: limitText, Bypass: []string{"--bare", "--safe-mode"}, Evidence: readMac},
-	{Concept: harness.Instructions, OS: windows, Grade: harness.Overridable, How: howText, Limit: limitText, Bypass: []string{"--bare", "--safe-mode"}, Evidence: readWin},
+	{Concept: harness.Instructions, OS: linux, Grade: harness.Overridable, How: howText, Limit: limitText, Bypass: untold, Verified: true, Evidence: observed},
+	{Concept: harness.Instructions, OS: darwin, Grade: harness.Overridable, How: howText, Limit: limitText, Bypass: untold, Evidence: readMac},
+	{Concept: harness.Instructions, OS: windows, Grade: harness.Overridable, How: howText, Limit: limitText, Bypass: untold, Evidence: readWin},
 
 	{Concept: harness.Env, OS: linux, Grade: harness.Enforced, How: "env", Verified: true, Evidence: observed},
 	{Concept: harness.Env, OS: darwin, Grade: harness.Enforced, How: "env", Evidence: readMac},

@@ -1,7 +1,9 @@
 package claudecode
 
 import (
+	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,7 +79,7 @@ func fits(path string, v any, bad func(pointer, message string)) bool {
 			bad(pointer, message)
 		}
 	}
-	pointer := "/" + strings.ReplaceAll(path, ".", "/")
+	pointer := pointer(path)
 	i := slices.IndexFunc(known[:], func(k struct {
 		path  string
 		shape shape
@@ -289,6 +291,8 @@ type checker struct {
 	dest, mcpDest string
 	out           []harness.Finding
 	hasMCP        bool
+	// deny has the rules that the policy asks for, as they are looked for.
+	deny map[string]bool
 }
 
 func (c *checker) bad(pointer, message string) {
@@ -296,15 +300,15 @@ func (c *checker) bad(pointer, message string) {
 }
 
 func check(t harness.Target, files []harness.File) []harness.Finding {
-	c := &checker{Target: t}
+	c := &checker{Target: t, deny: map[string]bool{}}
 	c.dest = destination(t.OS, settingsName)
 	c.mcpDest = destination(t.OS, serversName)
 	settings := c.dest
 	textDest := destination(t.OS, instructionsName)
 	for _, f := range files {
 		c.dest = f.Dest
-		if f.Mode&^0o644 != 0 {
-			c.bad("", "has a mode beyond 0644")
+		if f.Owner != harness.Owner(t.OS) || f.Mode != 0o644 {
+			c.bad("", "has another owner or mode than it needs: others could change it, or the program cannot read it and starts without a policy")
 		}
 		if len(f.Content) > maxSize {
 			c.bad("", "is larger than 2 MiB, which device management cuts off")
@@ -355,8 +359,11 @@ func check(t harness.Target, files []harness.File) []harness.Finding {
 	c.hosts()
 	c.paths()
 	c.rules()
-	c.companions()
-	c.version()
+	c.mcp()
+	c.hooks()
+	c.models()
+	c.environment()
+	c.rest()
 	return c.out
 }
 
@@ -388,7 +395,7 @@ func textsOf(v any) []string {
 // want reports a key that does not have the only value that holds what the policy says.
 func (c *checker) want(path string, value any, why string) {
 	if c.at(path) != value {
-		c.bad("/"+strings.ReplaceAll(path, ".", "/"), why)
+		c.bad(pointer(path), why)
 	}
 }
 
@@ -449,7 +456,6 @@ func (c *checker) locks() {
 func (c *checker) hosts() {
 	p, v := c.Policy, c.Version
 	open, _ := p.Hosts.Default()
-	wantAllowed, wantDenied := openable(c.Target), hosts(p.Hosts.Denied())
 	const network = "sandbox.network."
 	for _, l := range []string{"allowedDomains", "deniedDomains"} {
 		for _, s := range c.list(network + l) {
@@ -458,26 +464,34 @@ func (c *checker) hosts() {
 			}
 		}
 	}
-	shell := p.EgressRules() && p.Sandboxed() && c.OS != "windows"
-	if shell && !open && !v.Less(hasManagedLists) {
-		c.want(network+"allowManagedDomainsOnly", true, "is not true: unlisted hosts would be asked about, and users could add some")
-		if got := c.list(network + "allowedDomains"); !c.has(network+"allowedDomains") || !slices.Equal(got, wantAllowed) {
-			c.bad("/sandbox/network/allowedDomains", "is not the list of allowed hosts: "+recheck.Difference(got, wantAllowed))
+	wantAllowed, wantDenied := openable(c.Target), hosts(p.Hosts.Denied())
+	if p.Sandboxed() && c.OS != "windows" {
+		if got := c.list(network + "allowedDomains"); !open && p.EgressRules() && !v.Less(hasManagedLists) {
+			c.want(network+"allowManagedDomainsOnly", true, "is not true: unlisted hosts would be asked about, and users could add some")
+			if !c.has(network+"allowedDomains") || !slices.Equal(got, wantAllowed) {
+				c.bad("/sandbox/network/allowedDomains", "is not the list of allowed hosts: "+recheck.Difference(got, wantAllowed))
+			}
+		} else if c.has(network+"allowedDomains") || c.has(network+"allowManagedDomainsOnly") {
+			c.bad("/sandbox/network", "has a list of allowed hosts or its lock, which the policy does not ask for or this version does not hold")
+		}
+		sandboxDenied := wantDenied
+		if v.Less(hasDenied) {
+			sandboxDenied = nil
+		}
+		if got := c.list(network + "deniedDomains"); !slices.Equal(got, sandboxDenied) {
+			c.bad("/sandbox/network/deniedDomains", "is not the list of denied hosts: "+recheck.Difference(got, sandboxDenied))
 		}
 	}
-	if got := c.list(network + "deniedDomains"); shell && !v.Less(hasDenied) && !slices.Equal(got, wantDenied) {
-		c.bad("/sandbox/network/deniedDomains", "is not the list of denied hosts: "+recheck.Difference(got, wantDenied))
-	}
-	deny, allow := recheck.Set(c.list("permissions.deny")), c.list("permissions.allow")
 	for _, h := range wantDenied {
-		if !deny["WebFetch(domain:"+h+")"] {
-			c.bad("/permissions/deny", "has no rule that keeps the fetch tool from "+h)
-		}
+		c.denies("WebFetch(domain:"+h+")", "keeps the fetch tool from "+h)
 	}
 	if open {
 		return
 	}
-	for _, s := range allow {
+	if len(wantAllowed) == 0 {
+		c.denies("WebFetch", "keeps the fetch tool from every host although none is allowed")
+	}
+	for _, s := range c.list("permissions.allow") {
 		r, problem := parseRule(s)
 		if problem != "" || r.tool != "WebFetch" {
 			continue
@@ -487,8 +501,15 @@ func (c *checker) hosts() {
 			c.bad("/permissions/allow", "has "+s+", which opens hosts that the policy does not allow")
 		}
 	}
-	if len(wantAllowed) == 0 && !deny["WebFetch"] {
-		c.bad("/permissions/deny", "has no WebFetch although no host is allowed")
+}
+
+// denies wants a rule in the deny list.
+func (c *checker) denies(rule, purpose string) {
+	if !c.deny[rule] {
+		c.deny[rule] = true
+		if !slices.Contains(c.list("permissions.deny"), rule) {
+			c.bad("/permissions/deny", "has no "+rule+", which "+purpose)
+		}
 	}
 }
 
@@ -518,7 +539,6 @@ func (c *checker) paths() {
 	if got := c.list(files + "allowWrite"); shell && !slices.Equal(got, slices.Compact(roots)) {
 		c.bad("/sandbox/filesystem/allowWrite", "is not the list of writable roots: "+recheck.Difference(got, roots))
 	}
-	deny := recheck.Set(c.list("permissions.deny"))
 	read, write := recheck.Set(c.list(files+"denyRead")), recheck.Set(c.list(files+"denyWrite"))
 	for _, item := range p.Sandbox.ProtectedPaths.Items {
 		if item.Path.Kind() == fspath.Absolute && c.OS == "windows" {
@@ -526,9 +546,7 @@ func (c *checker) paths() {
 		}
 		rules, dirs := pathRules(item.Path, c.OS)
 		for _, s := range rules {
-			if !deny[s] {
-				c.bad("/permissions/deny", "has no "+s+" for the protected path "+item.Path.String())
-			}
+			c.denies(s, "holds the protected path "+item.Path.String())
 		}
 		for _, d := range dirs {
 			if shell && (!read[d] || !write[d]) {
@@ -538,9 +556,7 @@ func (c *checker) paths() {
 	}
 	if p.Sandboxed() && p.Mode() == policy.ModeReadOnly {
 		for _, tool := range readOnlyTools {
-			if !deny[tool] {
-				c.bad("/permissions/deny", "has no "+tool+" although the sandbox is read-only")
-			}
+			c.denies(tool, "keeps a tool from editing although the sandbox is read-only")
 		}
 		if shell && !write["."] {
 			c.bad("/sandbox/filesystem/denyWrite", "does not hold the session folder although the sandbox is read-only")
@@ -572,95 +588,221 @@ func (c *checker) rules() {
 		}
 	}
 	p := &c.Policy.Permissions
-	deny, ask := recheck.Set(c.list("permissions.deny")), recheck.Set(c.list("permissions.ask"))
 	for _, s := range p.Deny.Items {
-		if x := restrictRule(s.V); x.reason == "" && !deny[x.text] {
-			c.bad("/permissions/deny", "has no "+x.text+", which the policy denies")
+		if x := restrictRule(s.V); x.reason == "" {
+			c.denies(x.text, "the policy denies")
 		}
 	}
+	ask := map[string]bool{}
 	for _, s := range p.Ask.Items {
-		if x := restrictRule(s.V); x.reason == "" && !ask[x.text] {
-			c.bad("/permissions/ask", "has no "+x.text+", which the policy wants asked")
+		if x := restrictRule(s.V); x.reason == "" {
+			ask[x.text] = true
 		}
+	}
+	allow := map[string]bool{}
+	r := &renderer{Target: c.Target, p: c.Policy, shell: c.Policy.Sandboxed() && c.OS != "windows"}
+	for _, s := range p.Allow.Items {
+		if text, why := r.permit(s.V); why == "" {
+			allow[text] = true
+		}
+	}
+	for _, h := range openable(c.Target) {
+		allow["WebFetch(domain:"+h+")"] = true
+	}
+	if said := c.Policy.EgressRules() || c.Policy.Egress.Default.IsSet(); said && open && !(r.shell && len(c.Policy.Hosts.Denied()) > 0 && c.Version.Less(hasDenied)) {
+		allow["WebFetch(domain:*)"] = true
+	}
+	c.set("permissions.allow", allow)
+	c.set("permissions.ask", ask)
+	c.set("permissions.deny", c.deny)
+	// A start mode other than auto locks auto out.
+	var mode, lock any
+	if m := p.Mode.V; m != "" && m != "bypassPermissions" {
+		mode = m
+		if m != "auto" && !c.Version.Less(hasAutoLock) {
+			lock = "disable"
+		}
+	}
+	c.same("permissions.defaultMode", mode)
+	c.same("permissions.disableAutoMode", lock)
+}
+
+// set compares a list whose order has no meaning.
+func (c *checker) set(path string, want map[string]bool) {
+	if got, want := slices.Compact(c.list(path)), slices.Sorted(maps.Keys(want)); !slices.Equal(got, want) {
+		c.bad(pointer(path), "is not what the policy asks for: "+recheck.Difference(got, want))
 	}
 }
 
-// companions compares servers, models, telemetry and instructions.
-func (c *checker) companions() {
-	p := c.Policy
+// same compares a value with what the policy says; nil means that it says nothing.
+func (c *checker) same(path string, want any) {
+	switch got := c.at(path); {
+	case want == nil && got != nil:
+		c.bad(pointer(path), "is set, and the policy does not ask for it")
+	case !jsondoc.Equal(got, want):
+		c.bad(pointer(path), "is not what the policy says")
+	}
+}
+
+func pointer(path string) string { return "/" + strings.ReplaceAll(path, ".", "/") }
+
+// mcp compares the servers: those that are set up, and the lists that admit and deny them.
+func (c *checker) mcp() {
+	m := &c.Policy.MCP
 	denied := map[string]bool{}
-	v, _ := c.doc.Get("deniedMcpServers")
-	l, _ := v.([]any)
-	for _, x := range l {
-		o, _ := x.(jsondoc.Object)
-		if name, ok := o.Get("serverName"); ok {
-			s, _ := name.(string)
-			denied[s] = true
-		}
-	}
-	for _, s := range p.MCP.Denied.Items {
+	var deny []any
+	for _, s := range m.Denied.Items {
 		if serverName(s.V) && !denied[s.V] {
-			c.bad("/deniedMcpServers", "does not deny the server "+s.V)
+			deny = append(deny, jsondoc.Object{{Key: "serverName", Value: s.V}})
 		}
+		denied[s.V] = true
 	}
-	if p.MCP.ManagedOnly.V && c.hasMCP {
-		servers, _ := c.servers.Get("mcpServers")
-		o, _ := servers.(jsondoc.Object)
-		for _, m := range o {
-			if !slices.ContainsFunc(p.MCP.Servers, func(s policy.Server) bool { return s.Name.V == m.Key }) {
-				c.out = append(c.out, harness.Finding{Dest: c.mcpDest, Pointer: jsondoc.Pointer("/mcpServers", m.Key), Message: "is a server that the policy does not name"})
-			}
+	servers := map[string]any{}
+	var admit []any
+	for i := range m.Servers {
+		s := &m.Servers[i]
+		switch {
+		case denied[s.Name.V] || m.ManagedOnly.V && strings.Contains(s.URL.V, "*"), !m.ManagedOnly.V && (c.Version.Less(hasServers) || !s.URL.IsSet()):
+			continue
+		case s.URL.IsSet():
+			admit = append(admit, jsondoc.Object{{Key: "serverUrl", Value: s.URL.V}})
+		default:
+			admit = append(admit, jsondoc.Object{{Key: "serverCommand", Value: texts(s.Command)}})
 		}
+		servers[s.Name.V] = serverObject(s).Sort()
 	}
-	if len(p.Models.Allowed.Items) > 0 {
-		var want []string
-		for _, s := range p.Models.Allowed.Items {
-			name := s.V
-			if real := c.Models[name]; real != "" {
-				name = real
-			}
-			want = append(want, name)
+	var beside any
+	if m.ManagedOnly.V {
+		if got, _ := c.servers.Get("mcpServers"); c.hasMCP && !jsondoc.Equal(got, jsondoc.Sorted(servers)) {
+			c.out = append(c.out, harness.Finding{Dest: c.mcpDest, Pointer: "/mcpServers", Message: "are not the servers that the policy names"})
 		}
-		slices.Sort(want)
-		if got := c.list("availableModels"); !slices.Equal(got, slices.Compact(want)) {
-			c.bad("/availableModels", "is not the list of the policy's models: "+recheck.Difference(got, want))
-		}
+	} else if len(servers) > 0 {
+		beside = jsondoc.Sorted(servers)
 	}
-	v, _ = c.doc.Get("env")
-	vars, _ := v.(jsondoc.Object)
-	env := func(key, want string) {
-		if got, _ := vars.Get(key); want != "" && got != want {
-			c.bad(jsondoc.Pointer("/env", key), "is not what the policy says: "+want)
-		}
+	c.same("managedMcpServers", beside)
+	if !m.ManagedOnly.V || c.Version.Less(hasManagedOnly) {
+		admit = nil
+		c.same("allowManagedMcpServersOnly", nil)
 	}
-	env("ANTHROPIC_BASE_URL", apiRoot(c.GatewayURL))
-	env("OTEL_EXPORTER_OTLP_ENDPOINT", p.Telemetry.OTLPEndpoint.V)
-	for _, e := range p.Env {
-		env(e.Key.V, e.Value.V)
+	c.matchers("allowedMcpServers", admit)
+	c.matchers("deniedMcpServers", deny)
+}
+
+// matchers compares a list of servers, whose order has no meaning.
+func (c *checker) matchers(path string, want []any) {
+	got, _ := c.at(path).([]any)
+	within := func(l, in []any) bool {
+		return !slices.ContainsFunc(l, func(x any) bool { return !slices.ContainsFunc(in, func(y any) bool { return jsondoc.Equal(x, y) }) })
 	}
-	if p.Telemetry.LogPrompts.IsSet() && !p.Telemetry.LogPrompts.V {
-		env("OTEL_LOG_USER_PROMPTS", "0")
-	}
-	if text := p.Instructions.V; text != "" && strings.TrimSuffix(c.text, "\n") != strings.TrimSuffix(text, "\n") {
-		dest := destination(c.OS, instructionsName)
-		c.out = append(c.out, harness.Finding{Dest: dest, Message: "is not the policy's instructions"})
+	if !within(got, want) || !within(want, got) {
+		c.bad(pointer(path), "is not the list of servers that the policy names")
 	}
 }
 
-// version checks the bounds, which the program ignores without a word unless they are three numbers.
-func (c *checker) version() {
+// hooks compares the hooks, those of one event in their order.
+func (c *checker) hooks() {
+	events := map[string]any{}
+	for _, h := range c.Policy.Hooks.Items {
+		group := map[string]any{"hooks": []any{map[string]any{"type": "command", "command": h.Command.V}}}
+		if h.Matcher.V != "" {
+			group["matcher"] = h.Matcher.V
+		}
+		groups, _ := events[h.Event.V].([]any)
+		events[h.Event.V] = append(groups, group)
+	}
+	var want any
+	if len(events) > 0 {
+		want = jsondoc.Sorted(events)
+	}
+	c.same("hooks", want)
+}
+
+// models compares the list of models and the one that a session starts with.
+func (c *checker) models() {
+	m := &c.Policy.Models
+	name := func(alias string) string { return cmp.Or(c.Models[alias], alias) }
+	var start any
+	if pin := c.Policy.Pin(policy.ClaudeCode); pin != nil && pin.Model.IsSet() {
+		start = name(pin.Model.V)
+	} else if m.Default.IsSet() {
+		start = name(m.Default.V)
+	}
+	c.same("model", start)
+	want := map[string]bool{}
+	for _, s := range m.Allowed.Items {
+		want[name(s.V)] = true
+	}
+	c.set("availableModels", want)
+	var match any
+	if len(want) > 0 && !c.Version.Less(hasExactModels) {
+		match = "exact"
+	}
+	c.same("availableModelsMatch", match)
+}
+
+// environment compares every variable.
+func (c *checker) environment() {
+	p := c.Policy
+	want := map[string]string{}
+	for _, e := range p.Env {
+		want[e.Key.V] = e.Value.V
+	}
+	set := func(on bool, key, value string) {
+		if on {
+			want[key] = value
+		}
+	}
+	t := &p.Telemetry
+	digit := func(on bool) string { return map[bool]string{false: "0", true: "1"}[on] }
+	set(c.GatewayURL != "", "ANTHROPIC_BASE_URL", apiRoot(c.GatewayURL))
+	set(t.Enabled.IsSet(), "CLAUDE_CODE_ENABLE_TELEMETRY", digit(t.Enabled.V))
+	set(t.Enabled.V, "OTEL_METRICS_EXPORTER", "otlp")
+	set(t.Enabled.V, "OTEL_LOGS_EXPORTER", "otlp")
+	set(t.OTLPEndpoint.IsSet(), "OTEL_EXPORTER_OTLP_ENDPOINT", t.OTLPEndpoint.V)
+	set(protocol(t) != "", "OTEL_EXPORTER_OTLP_PROTOCOL", protocol(t))
+	set(t.LogPrompts.IsSet(), "OTEL_LOG_USER_PROMPTS", digit(t.LogPrompts.V))
+	set(len(t.Attributes) > 0, "OTEL_RESOURCE_ATTRIBUTES", attributes(t.Attributes))
+	set(p.Instructions.V != "", "CLAUDE_CODE_DISABLE_CLAUDE_MDS", "0")
+	v, _ := c.doc.Get("env")
+	vars, _ := v.(jsondoc.Object)
+	for _, m := range vars {
+		if _, ok := want[m.Key]; !ok {
+			c.bad(jsondoc.Pointer("/env", m.Key), "is set, and the policy does not ask for it")
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		if got, _ := vars.Get(key); got != want[key] {
+			c.bad(jsondoc.Pointer("/env", key), "is not what the policy says")
+		}
+	}
+}
+
+// rest compares the instructions, the version bounds, which the program ignores without a word unless they are three numbers, and the raw keys.
+func (c *checker) rest() {
+	if text := c.Policy.Instructions.V; text != "" && strings.TrimSuffix(c.text, "\n") != strings.TrimSuffix(text, "\n") {
+		c.out = append(c.out, harness.Finding{Dest: destination(c.OS, instructionsName), Message: "is not the policy's instructions"})
+	}
+	pin := c.Policy.Pin(policy.ClaudeCode)
+	var bound any
+	if pin != nil && pin.Version.IsSet() && !c.Version.Less(hasVersionPin) && !strings.Contains(pin.Version.V, "-") {
+		bound = pin.Version.V
+	}
 	for _, key := range []string{"requiredMinimumVersion", "requiredMaximumVersion"} {
-		v, ok := c.doc.Get(key)
+		v := c.at(key)
 		s, _ := v.(string)
-		if _, fine := harness.ParseVersion(s); ok && (!fine || strings.Contains(s, "-")) {
+		if _, fine := harness.ParseVersion(s); v != nil && (!fine || strings.Contains(s, "-")) {
 			c.bad("/"+key, "is "+strconv.Quote(s)+", which is no version of three numbers and would be ignored")
+		} else if !jsondoc.Equal(v, bound) {
+			c.bad("/"+key, "is not the pinned version")
 		}
-		pin := c.Policy.Pin(policy.ClaudeCode)
-		if pin == nil || !pin.Version.IsSet() || c.Version.Less(hasVersionPin) || strings.Contains(pin.Version.V, "-") {
-			continue
+	}
+	for _, key := range overrides {
+		var want any
+		if pin != nil && pin.Overrides[key] != nil {
+			if want = jsondoc.Of(pin.Overrides[key]); !fits(key, want, nil) {
+				want = nil
+			}
 		}
-		if s != pin.Version.V {
-			c.bad("/"+key, "is not the pinned version "+pin.Version.V)
-		}
+		c.same(key, want)
 	}
 }

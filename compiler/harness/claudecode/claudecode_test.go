@@ -87,6 +87,19 @@ const readOnly = "sandbox: {mode: read-only}\negress: {default: deny}\n"
 
 const openDefault = "sandbox: {mode: workspace-write}\negress: {deniedDomains: [pastebin.com]}\n"
 
+// shared adds servers and hooks beside the user's own.
+const shared = `
+permissions: {mode: auto, allow: [WebSearch], deny: ["WebFetch(domain:*)"]}
+models: {default: opus, allowed: [sonnet, opus], enforce: false}
+mcp:
+  servers:
+    - {name: docs, url: "https://mcp.acme.example/docs", headers: {X-Team: "${TEAM}"}}
+    - {name: build, command: [/opt/acme/mcp, --stdio]}
+  denied: [shady]
+hooks: {items: [{event: SessionStart, command: /opt/acme/start}]}
+telemetry: {enabled: false, logPrompts: true}
+`
+
 func TestGolden(t *testing.T) {
 	for name, body := range map[string]string{"worked": worked, "everything": everything, "minimal": minimal, "read-only": readOnly, "open-default": openDefault} {
 		for _, os := range policy.OSes {
@@ -166,27 +179,107 @@ func TestMistakes(t *testing.T) {
 		{"root of the file system denied", `"denyRead": [`, `"denyRead": ["/",`, "every command fail", settingsName},
 		{"excluded commands", `"enabled": true`, `"enabled": true, "excludedCommands": ["git"]`, "/sandbox/excludedCommands is not a key", settingsName},
 		{"denied rule lost", `"mcp__github__delete_repo"`, `"mcp__github__x"`, "which the policy denies", settingsName},
-		{"asked rule lost", `"Bash(git push:*)"`, `"Bash(git pull:*)"`, "wants asked", settingsName},
+		{"asked rule lost", `"Bash(git push:*)"`, `"Bash(git pull:*)"`, "lacks Bash(git push:*)", settingsName},
 		{"fetch rule lost", `"WebFetch(domain:pastebin.com)",`, ``, "from pastebin.com", settingsName},
 		{"fetch of any host", `"Bash(git status:*)"`, `"WebFetch"`, "does not allow", settingsName},
 		{"gateway", `"ANTHROPIC_BASE_URL": "https://ai.acme.example"`, `"ANTHROPIC_BASE_URL": "https://other.example"`, "/env/ANTHROPIC_BASE_URL", settingsName},
 		{"collector", `"https://otel.acme.example:4318"`, `"https://other.example"`, "/env/OTEL_EXPORTER_OTLP_ENDPOINT", settingsName},
 		{"prompts logged", `"OTEL_LOG_USER_PROMPTS": "0"`, `"OTEL_LOG_USER_PROMPTS": "1"`, "/env/OTEL_LOG_USER_PROMPTS", settingsName},
 		{"verbs without mode", `"mode": "replace",`, ``, "has no mode", settingsName},
-		{"denied server lost", `"serverName": "shady"`, `"serverName": "other"`, "the server shady", settingsName},
+		{"denied server lost", `"serverName": "shady"`, `"serverName": "other"`, "/deniedMcpServers is not the list", settingsName},
 		{"secret", `"ACME_PROXY_ZONE": "eu"`, `"ACME_PROXY_ZONE": "ghp_0123456789abcdef"`, "GitHub token", settingsName},
 		{"key twice", `"theme": "dark"`, `"theme": "dark", "theme": "light"`, "stands twice", settingsName},
 		{"trailing comma", `"theme": "dark"`, `"theme": "dark",`, "is not JSON", settingsName},
 		{"comment", `{`, `{ // note`, "is not JSON", settingsName},
 		{"no object", `{`, `[] {`, "there is text after", settingsName},
 		{"byte order mark", `{`, "\xef\xbb\xbf{", "byte order mark", settingsName},
-		{"server added", `"build": {`, `"other": {"type": "http", "url": "https://x.example"}, "build": {`, "does not name", serversName},
+		{"server added", `"build": {`, `"other": {"type": "http", "url": "https://x.example"}, "build": {`, "/mcpServers are not the servers", serversName},
 		{"server without URL", `"url": "https://mcp.acme.example/docs"`, `"uri": "x"`, "has no url", serversName},
 		{"other key", `"mcpServers"`, `"servers"`, "/servers is not a key", serversName},
 		{"instructions", `Ask`, `Never ask`, "is not the policy's instructions", instructionsName},
 	})
 	if got := check(target(t, minimal, "linux", newest), files); len(got) == 0 {
 		t.Error("files of another policy are not noticed")
+	}
+}
+
+// TestOpenDefault: an open default is a rule that opens the sandbox as well, and no list of allowed hosts, which would look like a limit.
+func TestOpenDefault(t *testing.T) {
+	for _, x := range []struct {
+		version, body string
+		want          bool
+	}{
+		{newest, "sandbox: {mode: workspace-write}\negress: {default: allow}\n", true},
+		{newest, openDefault, true},
+		{"2.1.113", openDefault, true},
+		{"2.1.112", openDefault, false},
+		{newest, "sandbox: {mode: workspace-write}\n", false},
+	} {
+		at := target(t, x.body, "linux", x.version)
+		files, gaps := render(at)
+		text := string(rendertest.Print(files, gaps))
+		if got := strings.Contains(text, `"WebFetch(domain:*)"`); got != x.want || strings.Contains(text, "allowedDomains") {
+			t.Errorf("%s at %s: open %t, want %t, and no list:\n%s", x.body, x.version, got, x.want, text)
+		}
+		if !x.want && !strings.Contains(text, "every host") {
+			t.Errorf("%s at %s: no gap says that hosts are asked about:\n%s", x.body, x.version, text)
+		}
+		rendertest.Sound(t, Harness(), at)
+	}
+}
+
+// TestBareSession: a SessionStart hook is named, others are not.
+func TestBareSession(t *testing.T) {
+	for event, want := range map[string]bool{"SessionStart": true, "PreToolUse": false, "Stop": false} {
+		_, gaps := render(target(t, "hooks: {items: [{event: "+event+", command: /opt/acme/x}]}\n", "linux", newest))
+		if got := slices.ContainsFunc(gaps, func(g harness.Gap) bool { return g.Field == "hooks.items" && slices.Contains(g.Bypass, "--bare") }); got != want {
+			t.Errorf("%s: gap %t, want %t: %v", event, got, want, gaps)
+		}
+	}
+}
+
+// TestTelemetryIsHeldWhole: what a user's own variables could still choose is written, or named.
+func TestTelemetryIsHeldWhole(t *testing.T) {
+	for body, want := range map[string][2]bool{
+		"telemetry: {enabled: true, otlpEndpoint: 'https://otel.acme.example'}\n":                 {true, false},
+		"telemetry: {enabled: true, otlpEndpoint: 'https://otel.acme.example', protocol: grpc}\n": {false, false},
+		"telemetry: {enabled: true}\n":  {false, true},
+		"telemetry: {enabled: false}\n": {false, false},
+	} {
+		files, gaps := render(target(t, body, "linux", newest))
+		protocol := strings.Contains(string(rendertest.Print(files, nil)), `"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"`)
+		named := slices.ContainsFunc(gaps, func(g harness.Gap) bool { return g.Field == "telemetry.enabled" && g.Grade == harness.Overridable })
+		if got := [2]bool{protocol, named}; got != want {
+			t.Errorf("%s: protocol written and gap %v, want %v", body, got, want)
+		}
+	}
+}
+
+// TestModes: a file that others can change or the user cannot read is noticed.
+func TestModes(t *testing.T) {
+	at := target(t, worked, "linux", newest)
+	for _, change := range []func(*harness.File){func(f *harness.File) { f.Mode = 0o600 }, func(f *harness.File) { f.Mode = 0o666 }, func(f *harness.File) { f.Owner = "dev:dev" }} {
+		files, _ := render(at)
+		change(&files[0])
+		if len(check(at, files)) == 0 {
+			t.Errorf("%s %o is not noticed", files[0].Owner, files[0].Mode)
+		}
+	}
+}
+
+// TestTampered changes every single value of several renderings.
+func TestTampered(t *testing.T) {
+	for _, version := range []string{"2.0.30", "2.1.80", "2.1.120", "2.1.270", newest} {
+		for _, os := range policy.OSes {
+			if os != "linux" && version != newest {
+				continue
+			}
+			for _, body := range []string{everything, worked, readOnly, openDefault, shared} {
+				at := target(t, body, os, version)
+				at.GatewayURL = "https://ai.acme.example"
+				rendertest.Tampered(t, Harness(), at, func(string, string) bool { return false })
+			}
+		}
 	}
 }
 

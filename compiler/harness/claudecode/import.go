@@ -46,6 +46,8 @@ var noCounterpart = []draft.Reason{
 	{Pointer: "/sandbox/enableWeakerNetworkIsolation", Text: "the setting loosens the sandbox, and halo never writes it"},
 	{Pointer: "/sandbox/enabledPlatforms", Text: "halo writes the sandbox for Linux and macOS alike"},
 	{Pointer: "/sandbox/excludedCommands", Text: "the commands run outside the sandbox, and halo never writes such a list"},
+	{Pointer: "/sandbox/ignoreViolations", Text: "a profile has no field for what the sandbox reports"},
+	{Pointer: "/sandbox/ripgrep", Text: "a profile has no field for the sandbox's own programs"},
 	{Pointer: "/sandbox/filesystem/allowRead", Text: "the entries open places inside protected paths again; list what is to be protected instead"},
 	{Pointer: "/sandbox/filesystem/disabled", Text: "the setting loosens the sandbox, and halo never writes it"},
 	{Pointer: "/sandbox/network", Text: "the setting has no field in a profile; a sandbox that halo writes leaves it unset"},
@@ -56,6 +58,25 @@ var noCounterpart = []draft.Reason{
 	{Pointer: "/strictKnownMarketplaces", Text: "a profile has no field for plugins"},
 	{Pointer: "/strictPluginOnlyCustomization", Text: "a profile has no field for plugins"},
 	{Pointer: "/wslInheritsWindowsSettings", Text: "a profile has no field for how WSL takes the settings of Windows"},
+}
+
+// fieldless are further settings of the program that a profile has no field for: the names in the settings schema of SchemaStore (2026-08-03) that no room writes.
+var fieldless = [...]string{
+	"advisorModel", "agent", "agentPushNotifEnabled", "allowAllClaudeAiMcps", "allowedChannelPlugins", "allowedHttpHookUrls", "alwaysThinkingEnabled",
+	"askUserQuestionTimeout", "autoCompactEnabled", "autoConnectIde", "autoInstallIdeExtension", "autoMemoryDirectory", "autoMemoryEnabled", "autoMode",
+	"autoScrollEnabled", "awaySummaryEnabled", "axScreenReader", "browserExternalPageTools", "channelsEnabled", "claudeMdExcludes", "defaultShell",
+	"diffTool", "disableAgentView", "disableArtifact", "disableBrowserExternalNavigation", "disableBundledSkills", "disableClaudeAiConnectors",
+	"disableDeepLinkRegistration", "disableMobileSimulatorTools", "disableWorkflows", "disabledMcpjsonServers", "editorMode", "effortLevel",
+	"emojiCompletionEnabled", "enableAllProjectMcpServers", "enableArtifact", "enabledMcpjsonServers", "externalEditorContext", "fallbackModel",
+	"fastMode", "fastModePerSessionOptIn", "feedbackSurveyRate", "fileCheckpointingEnabled", "fileSuggestion", "footerLinksRegexes",
+	"forceLoginGatewayUrl", "forceRemoteSettingsRefresh", "gcpAuthRefresh", "httpHookAllowedEnvVars", "includeGitInstructions",
+	"inputNeededNotifEnabled", "modelOverrides", "otelHeadersHelper", "parentSettingsBehavior", "permissionExplainerEnabled", "plansDirectory",
+	"pluginConfigs", "pluginSuggestionMarketplaces", "pluginTrustMessage", "policyHelpers", "prUrlTemplate", "preferredNotifChannel", "processWrapper",
+	"remoteControlAtStartup", "requireCoworkFullVmSandbox", "respondToBashCommands", "showClearContextOnPlanAccept", "showThinkingSummaries",
+	"skillListingBudgetFraction", "skillListingMaxDescChars", "skillOverrides", "skipDangerousModePermissionPrompt", "skippedMarketplaces",
+	"skippedPlugins", "sshConfigs", "sshHostAllowlist", "subagentStatusLine", "syntaxHighlightingDisabled", "teammateDefaultModel", "teammateMode",
+	"terminalProgressBarEnabled", "tui", "useAutoModeDuringPlan", "verbose", "viewMode", "vimInsertModeRemaps", "voice", "voiceEnabled",
+	"wheelScrollAccelerationEnabled", "workflowKeywordTriggerEnabled", "workflowSizeGuideline", "worktree",
 }
 
 // adopter reads the files of a draft.
@@ -70,7 +91,11 @@ type adopter struct {
 // importFiles reads managed-settings.json with its drop-ins, managed-mcp.json and CLAUDE.md.
 func importFiles(d *draft.Draft) error {
 	a := &adopter{Draft: d}
-	d.Reasons(noCounterpart)
+	reasons := slices.Clone(noCounterpart)
+	for _, key := range fieldless {
+		reasons = append(reasons, draft.Reason{Pointer: "/" + key, Text: "a profile has no field for it"})
+	}
+	d.Reasons(reasons)
 	var base, dropIns []*draft.Node
 	files := slices.Clone(d.Files)
 	slices.SortStableFunc(files, func(x, y draft.File) int { return strings.Compare(x.Base(), y.Base()) })
@@ -106,6 +131,13 @@ func importFiles(d *draft.Draft) error {
 	a.models()
 	a.environment()
 	a.version()
+	if n := a.doc.Get("claudeMd"); n != nil {
+		if s, ok := n.Text(); !ok || a.Has(draft.Instructions, "") {
+			a.Drop("the text of "+instructionsName+" is the profile's", n)
+		} else {
+			a.Put(draft.Instructions, strings.TrimRight(s, "\n")+"\n", "as the "+instructionsName+" of the managed directory", n)
+		}
+	}
 	for _, key := range overrides {
 		n := a.doc.Get(key)
 		if n == nil {
@@ -495,9 +527,12 @@ func (a *adopter) permissions() {
 		}
 		a.Set(draft.Bypass, "true", reason, n)
 	}
-	lock := p.Get("disableAutoMode")
+	lock, top := p.Get("disableAutoMode"), a.doc.Get("disableAutoMode")
 	if lock == nil {
-		lock = a.doc.Get("disableAutoMode")
+		lock, top = top, nil
+	}
+	if top != nil {
+		a.Keep("it stands below permissions too", top)
 	}
 	mode := p.Get("defaultMode")
 	if mode != nil {

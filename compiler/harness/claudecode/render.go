@@ -256,8 +256,11 @@ func (r *renderer) egress() {
 	open, _ := r.p.Hosts.Default()
 	allowed, denied := openable(r.Target), hosts(r.p.Hosts.Denied())
 	for _, e := range r.p.Hosts.Allowed() {
-		if r.Version.Less(hasDenied) && undeniable(r.Target, e.Pattern) {
+		switch {
+		case r.Version.Less(hasDenied) && undeniable(r.Target, e.Pattern):
 			r.gap(harness.Egress, harness.None, e.Field, e.Name, "before 2.1.113 commands cannot be kept from a denied host within allowed ones, so "+e.Pattern.String()+" is not allowed", "pin 2.1.113 or newer")
+		case r.shell && e.Pattern.Suffix() == "localhost":
+			r.gap(harness.Egress, harness.Overridable, e.Field, e.Name, "commands do not reach a name that resolves to an address of the device itself, whatever is allowed", "")
 		}
 	}
 	for _, h := range allowed {
@@ -538,6 +541,10 @@ func (r *renderer) hooks() {
 				g.Set("matcher", k.Matcher.V)
 			}
 			groups = append(groups, g)
+			if event == "SessionStart" {
+				r.gap(harness.Hooks, harness.Overridable, "hooks.items", strings.TrimSpace(event+" "+k.Matcher.V), "a bare session starts without its SessionStart hooks; the hooks of other events run",
+					"hook UserPromptSubmit instead", bare...)
+			}
 		}
 		if len(groups) > 0 {
 			events.Set(event, groups)
@@ -626,8 +633,8 @@ func (r *renderer) environment() {
 	if t.OTLPEndpoint.IsSet() {
 		r.env.Set("OTEL_EXPORTER_OTLP_ENDPOINT", t.OTLPEndpoint.V)
 	}
-	if t.Protocol.IsSet() {
-		r.env.Set("OTEL_EXPORTER_OTLP_PROTOCOL", t.Protocol.V)
+	if p := protocol(t); p != "" {
+		r.env.Set("OTEL_EXPORTER_OTLP_PROTOCOL", p)
 	}
 	if t.LogPrompts.IsSet() {
 		on := "0"
@@ -642,6 +649,19 @@ func (r *renderer) environment() {
 	if t.Enabled.IsSet() || t.OTLPEndpoint.IsSet() || t.Protocol.IsSet() || t.LogPrompts.IsSet() || len(t.Attributes) > 0 {
 		r.standing(harness.Telemetry, "telemetry", "pin 2.1.217 or newer")
 	}
+	if t.Enabled.V && !t.OTLPEndpoint.IsSet() {
+		r.gap(harness.Telemetry, harness.Overridable, "telemetry.enabled", "", "without an endpoint in the policy telemetry goes where a user's own variables send it", "set telemetry.otlpEndpoint",
+			"OTEL_EXPORTER_OTLP_ENDPOINT")
+	}
+}
+
+// protocol is the protocol of telemetry, or "". An endpoint without one has the default of OpenTelemetry: left out, a user's own variable would choose another,
+// with which nothing arrives (observed on 2.1.332).
+func protocol(t *policy.Telemetry) string {
+	if t.OTLPEndpoint.IsSet() && !t.Protocol.IsSet() {
+		return "http/protobuf"
+	}
+	return t.Protocol.V
 }
 
 // apiRoot is the gateway's address as this program wants it: it appends /v1/messages itself.

@@ -33,6 +33,7 @@ const (
 	readOther = "read: native runtime and settings schema of 1.0.102; not run on this system"
 	readSet   = "read: managed-settings schema printed by 1.0.102"
 	tooOld    = "copilot-cli gets a sandbox from 1.0.93 on, where the vendor supports it; for an older pin no sandbox is rendered and commands run unconfined"
+	limitMCP  = "servers are not set up, under the lock none loads that users add, and the built-in GitHub server is exempt from both lists"
 	notSeen   = "the managed settings of copilot-cli below 1.0.79 were not checked, so nothing is rendered for such a pin"
 )
 
@@ -94,9 +95,9 @@ var capabilities = []harness.Capability{
 		Limit: "allowManagedMcpServersOnly is known from 1.0.83 on; an older pin gets the denied names and no allow list", Bypass: []string{"a server under another name"},
 		Evidence: "observed on 1.0.79 to 1.0.83, linux, 2026-11-30: which keys load"},
 	{Concept: harness.MCP, OS: linux, Grade: harness.Enforced, How: "allowedMcpServers with allowManagedMcpServersOnly, deniedMcpServers",
-		Limit: "servers are admitted, not set up, and the built-in GitHub server is exempt from both lists", Verified: true, Evidence: seen},
+		Limit: limitMCP, Verified: true, Evidence: seen},
 	{Concept: harness.MCP, OS: notLinux, Grade: harness.Enforced, How: "allowedMcpServers with allowManagedMcpServersOnly, deniedMcpServers",
-		Limit: "servers are admitted, not set up, and the built-in GitHub server is exempt from both lists", Evidence: readOther},
+		Limit: limitMCP, Evidence: readOther},
 
 	{Concept: harness.Hooks, Until: "1.0.83", Grade: harness.None, Limit: "allowManagedHooksOnly is known from 1.0.83 on; for an older pin no hook setting is rendered", Verified: true, Evidence: seenOlder},
 	{Concept: harness.Hooks, OS: linux, Grade: harness.Enforced, How: "allowManagedHooksOnly, and hook files in policy.d",

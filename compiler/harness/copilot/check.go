@@ -12,6 +12,7 @@ import (
 	"halos.dev/halo/compiler/harness/recheck"
 	"halos.dev/halo/compiler/host"
 	"halos.dev/halo/compiler/policy"
+	"halos.dev/halo/compiler/source"
 )
 
 // The key tables are those of the managed-settings schema that 1.0.102 prints, limited to what halo may write. The program itself drops an unknown key with no
@@ -105,12 +106,8 @@ func check(t harness.Target, files []harness.File) []harness.Finding {
 			hooks = doc
 		}
 	}
-	if locksKnown(t.Version) {
-		for _, h := range t.Policy.Hooks.Items {
-			if everyTool(h.Matcher.V) && !runs(hooks, h.Command.V) {
-				out = append(out, harness.Finding{Dest: hooksPath(t.OS), Pointer: "/hooks", Message: fmt.Sprintf("does not run the hook of %s", h.Event.V)})
-			}
-		}
+	if want := wantedHooks(t); !jsondoc.Equal(hooks, want) {
+		out = append(out, harness.Finding{Dest: hooksPath(t.OS), Pointer: "/hooks", Message: "are not the hooks of the policy that run for every tool"})
 	}
 	held(t, settings, func(pointer, message string) {
 		out = append(out, harness.Finding{Dest: settingsPath(t.OS), Pointer: pointer, Message: message})
@@ -142,9 +139,6 @@ func entries(doc jsondoc.Object, report func(pointer, message string)) {
 		report(net+"/allowOutbound", "beside an allow list blocks the allowed hosts too")
 	}
 	if l, ok := doc.At("permissions", "limitTo").([]any); ok {
-		if len(l) == 0 {
-			report("/permissions/limitTo", "is empty, which denies every address")
-		}
 		for i, x := range l {
 			s, _ := x.(string)
 			h, ok := strings.CutPrefix(s, "Domain(")
@@ -202,22 +196,55 @@ func held(t harness.Target, doc jsondoc.Object, report func(pointer, message str
 			report("/"+strings.Join(keys, "/"), fmt.Sprintf("is not %v, which the policy asks for", value))
 		}
 	}
-	want(p.Permissions.DisableBypass.V && t.Version.AtLeast(1, 0, 79), "disable", "permissions", "disableBypassPermissionsMode")
-	want(p.Hooks.ManagedOnly.V && locksKnown(t.Version), true, "allowManagedHooksOnly")
-	want(p.MCP.ManagedOnly.V && locksKnown(t.Version), true, "allowManagedMcpServersOnly")
-	if p.MCP.ManagedOnly.V && locksKnown(t.Version) {
-		l, ok := doc.At("allowedMcpServers").([]any)
-		if !ok || len(l) > len(p.MCP.Servers) {
-			report("/allowedMcpServers", "is not the policy's list of servers")
+	same := func(want any, keys ...string) {
+		switch got := doc.At(keys...); {
+		case want == nil && got != nil:
+			report("/"+strings.Join(keys, "/"), "is set, and the policy does not ask for it")
+		case !jsondoc.Equal(got, want):
+			report("/"+strings.Join(keys, "/"), "is not what the policy asks for")
 		}
 	}
-	if t.Version.AtLeast(1, 0, 79) {
-		l, _ := doc.At("deniedMcpServers").([]any)
+	seen, locks := t.Version.AtLeast(1, 0, 79), locksKnown(t.Version)
+	want(p.Permissions.DisableBypass.V && seen, "disable", "permissions", "disableBypassPermissionsMode")
+	want(p.Hooks.ManagedOnly.V && locks, true, "allowManagedHooksOnly")
+	want(p.MCP.ManagedOnly.V && locks, true, "allowManagedMcpServersOnly")
+	var mode any
+	if p.Permissions.Mode.V == "default" && t.Version.AtLeast(1, 0, 102) {
+		mode = "manual"
+	}
+	same(mode, "permissions", "defaultMode")
+	if got, ok := doc.At("allowedMcpServers").([]any); p.MCP.ManagedOnly.V && locks && (!ok || !jsondoc.Equal(got, wantedServers(&p.MCP))) {
+		report("/allowedMcpServers", "is not the policy's list of servers")
+	}
+	if denied, _ := doc.At("deniedMcpServers").([]any); seen {
+		asked := map[string]bool{}
 		for _, d := range p.MCP.Denied.Items {
-			if strings.TrimSpace(d.V) != "" && !slices.ContainsFunc(l, func(x any) bool { o, _ := x.(jsondoc.Object); return len(o) == 1 && o[0].Value == d.V }) {
+			asked[d.V] = true
+			if strings.TrimSpace(d.V) != "" && !slices.ContainsFunc(denied, func(x any) bool { o, _ := x.(jsondoc.Object); return len(o) == 1 && o[0].Value == d.V }) {
 				report("/deniedMcpServers", fmt.Sprintf("does not deny %q", d.V))
 			}
 		}
+		for i, x := range denied {
+			if o, _ := x.(jsondoc.Object); len(o) == 1 {
+				if s, _ := o[0].Value.(string); !asked[s] {
+					report("/deniedMcpServers/"+strconv.Itoa(i), "denies a server that the policy does not")
+				}
+			}
+		}
+	}
+	same(wantedTelemetry(t), "telemetry")
+	open, _ := p.Hosts.Default()
+	var limit []string
+	if bounded(t) {
+		for _, h := range patterns(p.Hosts.Allowed()) {
+			// Without the sandbox's lists beside it the boundary is alone, and there *.x includes x.
+			if p.Sandboxed() || !strings.HasPrefix(h, "*") && p.Hosts.Decide(host.Name(h)).Allow {
+				limit = append(limit, "Domain("+h+")")
+			}
+		}
+	}
+	if got, ok := doc.Strings("permissions", "limitTo"); ok != bounded(t) || !slices.Equal(got, limit) {
+		report("/permissions/limitTo", "is not the policy's list of allowed hosts: "+recheck.Difference(got, limit))
 	}
 	if !sandboxKnown(t.Version) || !p.Sandboxed() {
 		if _, ok := doc.Get("sandbox"); ok {
@@ -228,63 +255,133 @@ func held(t harness.Target, doc jsondoc.Object, report func(pointer, message str
 	want(true, true, "sandbox", "enabled")
 	want(true, true, "sandbox", "failIfUnavailable")
 	want(true, false, "sandbox", "allowBypass")
-	if _, ok := doc.Strings("sandbox", "userPolicy", "filesystem", "readwritePaths"); !ok {
-		report("/sandbox/userPolicy/filesystem/readwritePaths", "is missing, so a user's own roots count")
-	}
-	if l, _ := doc.Strings("sandbox", "userPolicy", "filesystem", "readwritePaths"); p.Mode() == policy.ModeReadOnly && len(l) > 0 {
-		report("/sandbox/userPolicy/filesystem/readwritePaths", "is not empty in read-only mode")
-	}
-	if t.OS != "windows" {
-		l, _ := doc.Strings("sandbox", "userPolicy", "filesystem", "deniedPaths")
-		for _, r := range p.Sandbox.ProtectedPaths.Items {
-			if r.Path.Kind() != fspath.Relative && !r.Path.Glob() && !slices.Contains(l, r.Path.String()) {
-				report("/sandbox/userPolicy/filesystem/deniedPaths", fmt.Sprintf("does not deny %q", r.Path.String()))
-			}
+	var writable, hidden []string
+	for _, r := range p.Sandbox.WritableRoots.Items {
+		if t.OS != "windows" || r.Path.Kind() != fspath.Absolute {
+			writable = append(writable, fspath.Spellings(r.Path, t.OS)...)
 		}
 	}
-	if !p.EgressRules() {
+	for _, r := range p.Sandbox.ProtectedPaths.Items {
+		if t.OS != "windows" && r.Path.Kind() != fspath.Relative && !r.Path.Glob() {
+			hidden = append(hidden, fspath.Spellings(r.Path, t.OS)...)
+		}
+	}
+	const user = "/sandbox/userPolicy/"
+	list := func(want []string, missing string, keys ...string) {
+		slices.Sort(want)
+		want = slices.Compact(want)
+		got, ok := doc.Strings(append([]string{"sandbox", "userPolicy"}, keys...)...)
+		if missing != "" && !ok {
+			report(user+strings.Join(keys, "/"), missing)
+		} else if !slices.Equal(slices.Sorted(slices.Values(got)), want) {
+			report(user+strings.Join(keys, "/"), "is not the policy's list: "+recheck.Difference(got, want))
+		}
+	}
+	list(writable, "is missing, so a user's own roots count", "filesystem", "readwritePaths")
+	list(hidden, "", "filesystem", "deniedPaths")
+	net := []string{"sandbox", "userPolicy", "network"}
+	switch {
+	case !p.EgressRules():
+		same(nil, net...)
 		return
-	}
-	const net = "/sandbox/userPolicy/network"
-	open, _ := p.Hosts.Default()
-	allowed, isList := doc.Strings("sandbox", "userPolicy", "network", "allowedHosts")
-	if !open && len(p.Hosts.Allowed()) == 0 {
-		want(true, false, "sandbox", "userPolicy", "network", "allowOutbound")
+	case !open && len(p.Hosts.Allowed()) == 0:
+		same(jsondoc.Object{{Key: "allowOutbound", Value: false}}, net...)
 		return
+	case !open:
+		same(false, append(net, "allowLocalNetwork")...)
+		list(patterns(p.Hosts.Allowed()), "is missing, so every host is reachable", "network", "allowedHosts")
+	default:
+		same(nil, append(net, "allowLocalNetwork")...)
+		same(nil, append(net, "allowedHosts")...)
 	}
-	if !open {
-		want(true, false, "sandbox", "userPolicy", "network", "allowLocalNetwork")
-		if !isList || !slices.Equal(slices.Sorted(slices.Values(allowed)), patterns(p.Hosts.Allowed())) {
-			report(net+"/allowedHosts", "is not the policy's list of allowed hosts")
-		}
-		limit, _ := doc.Strings("permissions", "limitTo")
-		for _, d := range limit {
-			if !slices.Contains(allowed, strings.TrimSuffix(strings.TrimPrefix(d, "Domain("), ")")) {
-				report("/permissions/limitTo", fmt.Sprintf("has %q, which the policy does not allow", d))
-			}
-		}
-	} else if isList {
-		report(net+"/allowedHosts", "is set under a default of allow")
-	}
-	blocked, _ := doc.Strings("sandbox", "userPolicy", "network", "blockedHosts")
-	for _, d := range patterns(p.Hosts.Denied()) {
-		if !slices.Contains(blocked, d) {
-			report(net+"/blockedHosts", fmt.Sprintf("does not block %q", d))
-		}
-	}
+	same(nil, append(net, "allowOutbound")...)
+	list(patterns(p.Hosts.Denied()), "", "network", "blockedHosts")
 }
 
-// runs reports whether a hook file runs a command at any event.
-func runs(hooks jsondoc.Object, command string) bool {
-	events, _ := hooks.At("hooks").(jsondoc.Object)
-	for _, ev := range events {
-		l, _ := ev.Value.([]any)
-		if slices.ContainsFunc(l, func(x any) bool {
-			o, _ := x.(jsondoc.Object)
-			return slices.ContainsFunc(o, func(m jsondoc.Member) bool { return m.Key != "type" && m.Value == command })
-		}) {
-			return true
+// wantedServers is the list that admits the servers of a policy by what they are.
+func wantedServers(m *policy.MCP) []any {
+	var urls, commands []string
+	for _, s := range m.Servers {
+		url := s.URL.V
+		switch {
+		case s.URL.IsSet() && !strings.Contains(url, "*") && !strings.Contains(url, "${"):
+			if _, rest, _ := strings.Cut(url, "://"); !strings.ContainsAny(rest, "/?#") {
+				url += "/"
+			}
+			urls = append(urls, url)
+		case !s.URL.IsSet() && len(s.Command.Items) > 0 && !slices.ContainsFunc(s.Command.Items, func(a source.Str) bool { return a.V == "" || strings.Contains(a.V, "${") }):
+			var argv []string
+			for _, a := range s.Command.Items {
+				argv = append(argv, a.V)
+			}
+			commands = append(commands, strings.Join(argv, "\x00"))
 		}
 	}
-	return false
+	out := []any{}
+	slices.Sort(commands)
+	for _, c := range slices.Compact(commands) {
+		out = append(out, jsondoc.Object{{Key: "serverCommand", Value: strings.Split(c, "\x00")}})
+	}
+	slices.Sort(urls)
+	for _, u := range slices.Compact(urls) {
+		out = append(out, jsondoc.Object{{Key: "serverUrl", Value: u}})
+	}
+	return out
+}
+
+// wantedTelemetry is the telemetry of a policy, without what the pinned version does not speak.
+func wantedTelemetry(t harness.Target) any {
+	m, want := &t.Policy.Telemetry, map[string]any{}
+	if !t.Version.AtLeast(1, 0, 79) {
+		return nil
+	}
+	grpc := m.Protocol.V == "grpc"
+	if m.Enabled.IsSet() && !(m.Enabled.V && grpc) {
+		want["enabled"] = m.Enabled.V
+	}
+	if m.OTLPEndpoint.IsSet() && !grpc {
+		want["endpoint"] = m.OTLPEndpoint.V
+	}
+	if m.Protocol.IsSet() && !grpc {
+		want["protocol"] = m.Protocol.V
+	}
+	switch {
+	case !m.LogPrompts.IsSet():
+	case !m.LogPrompts.V:
+		want["captureContent"], want["lockCaptureContent"] = false, true
+	case t.Version.AtLeast(1, 0, 102):
+		want["capture"] = map[string]any{"prompts": true}
+	}
+	if len(m.Attributes) > 0 {
+		attributes := map[string]any{}
+		for _, a := range m.Attributes {
+			attributes[a.Key.V] = a.Value.V
+		}
+		want["resourceAttributes"] = attributes
+	}
+	if len(want) == 0 {
+		return nil
+	}
+	return jsondoc.Sorted(want)
+}
+
+// wantedHooks is the hook file of a policy: the hooks that run for every tool, those of one event in their order.
+func wantedHooks(t harness.Target) jsondoc.Object {
+	shell := "bash"
+	if t.OS == "windows" {
+		shell = "powershell"
+	}
+	all := map[string]any{}
+	for _, ev := range events {
+		for _, h := range t.Policy.Hooks.Items {
+			if h.Event.V == ev[0] && everyTool(h.Matcher.V) && locksKnown(t.Version) {
+				l, _ := all[ev[1]].([]any)
+				all[ev[1]] = append(l, jsondoc.Object{{Key: "type", Value: "command"}, {Key: shell, Value: h.Command.V}})
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return jsondoc.Object{{Key: "version", Value: 1}, {Key: "hooks", Value: jsondoc.Sorted(all)}}
 }

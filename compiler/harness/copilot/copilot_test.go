@@ -158,6 +158,50 @@ func TestGates(t *testing.T) {
 	}
 }
 
+// TestBoundaryWithoutSandbox: the tools that fetch have a boundary of their own, which may be empty, and commands have none.
+func TestBoundaryWithoutSandbox(t *testing.T) {
+	for _, x := range []struct {
+		version, egress string
+		limit           []string
+		held            bool
+	}{
+		{"1.0.102", "{default: deny}", []string{}, true},
+		{"1.0.102", "{allowedDomains: [a.example]}", []string{"Domain(a.example)"}, true},
+		{"1.0.102", "{allowedDomains: [a.example, '*.b.example'], deniedDomains: [c.example]}", []string{"Domain(a.example)"}, true},
+		{"1.0.102", "{allowedDomains: ['*.b.example']}", []string{}, true},
+		{"1.0.102", "{deniedDomains: [c.example]}", nil, false},
+		{"1.0.92", "{default: deny}", nil, false},
+	} {
+		tg := rendertest.Target(t, policy.CopilotCLI, x.version, "linux", "sandbox: {mode: 'off'}\negress: "+x.egress+"\n")
+		files, gaps := render(tg)
+		var doc document
+		for _, f := range files {
+			if err := json.Unmarshal(f.Content, &doc); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := doc.Permissions.LimitTo; (got == nil) != (x.limit == nil) || !slices.Equal(got, x.limit) {
+			t.Errorf("%s at %s: limitTo %q, want %q", x.egress, x.version, got, x.limit)
+		}
+		none := func(c harness.Concept) bool {
+			return slices.ContainsFunc(gaps, func(g harness.Gap) bool { return g.Concept == c && g.Grade == harness.None })
+		}
+		if !none(harness.Egress) || none(harness.Fetch) == x.held {
+			t.Errorf("%s at %s: gaps %v", x.egress, x.version, gaps)
+		}
+		rendertest.Sound(t, Harness(), tg)
+	}
+}
+
+func TestADeniedNameIsSaidToBeAName(t *testing.T) {
+	for body, want := range map[string]bool{"mcp: {denied: [shady]}": true, "mcp: {denied: ['https://mcp.example/x']}": false, "mcp: {managedOnly: true, denied: [shady]}": false} {
+		_, gaps := render(rendertest.Target(t, policy.CopilotCLI, "1.0.102", "linux", body))
+		if got := slices.ContainsFunc(gaps, func(g harness.Gap) bool { return g.Field == "mcp.denied" && g.Grade == harness.Overridable }); got != want {
+			t.Errorf("%s: gap %t, want %t: %v", body, got, want, gaps)
+		}
+	}
+}
+
 func TestOldPinSaysWhichVersionIsNeeded(t *testing.T) {
 	_, gaps := render(rendertest.Target(t, policy.CopilotCLI, "1.0.92", "darwin", rendertest.Worked))
 	if !slices.ContainsFunc(gaps, func(g harness.Gap) bool {
@@ -184,6 +228,27 @@ func TestTooLargeIsNotRendered(t *testing.T) {
 	rendertest.Sound(t, Harness(), tg)
 }
 
+// TestTampered changes every single value of several renderings.
+func TestTampered(t *testing.T) {
+	for _, version := range []string{"1.0.79", "1.0.83", "1.0.93", "1.0.102"} {
+		for _, goos := range policy.OSes {
+			for _, body := range []string{rendertest.Worked, rendertest.Everything, "sandbox: {mode: read-only}\negress: {default: deny}\n", shared} {
+				rendertest.Tampered(t, Harness(), rendertest.Target(t, policy.CopilotCLI, version, goos, body), func(string, string) bool { return false })
+			}
+		}
+	}
+}
+
+// shared leaves servers and hooks to the user, and everything open.
+const shared = `
+permissions: {mode: default, disableBypass: true}
+sandbox: {mode: "off"}
+egress: {allowedDomains: [a.example], deniedDomains: [b.example]}
+mcp: {denied: [shady, "https://mcp.example/x"]}
+hooks: {items: [{event: PreToolUse, command: /opt/acme/guard}, {event: PreToolUse, command: /opt/acme/log}, {event: Stop, command: /opt/acme/stop}]}
+telemetry: {enabled: false, logPrompts: true, attributes: {team: platform}}
+`
+
 func TestMistakes(t *testing.T) {
 	tg := rendertest.Target(t, policy.CopilotCLI, "1.0.102", "linux", rendertest.Everything)
 	rendertest.Edits(t, Harness(), tg, []rendertest.Edit{
@@ -201,14 +266,14 @@ func TestMistakes(t *testing.T) {
         ]`, `"allowedHosts": []`, "restricts nothing"},
 		{"no outbound beside a list", `"allowLocalNetwork": false`, `"allowLocalNetwork": false, "allowOutbound": false`, "blocks the allowed hosts too"},
 		{"local network open", `"allowLocalNetwork": false`, `"allowLocalNetwork": true`, "asks for"},
-		{"denied host dropped", `"blocked.example"`, `"other.example"`, "does not block"},
+		{"denied host dropped", `"blocked.example"`, `"other.example"`, "lacks blocked.example"},
 		{"allowed host added", `"ai.acme.example"`, `"evil.acme.test"`, "not the policy's list"},
 		{"scheme in the boundary", `Domain(ai.acme.example)`, `Domain(https://ai.acme.example)`, "empties the list"},
 		{"boundary with another family", `Domain(ai.acme.example)`, `WebFetch(ai.acme.example)`, "empties the list"},
-		{"boundary wider than the list", `Domain(ai.acme.example)`, `Domain(other.example)`, "does not allow"},
+		{"boundary wider than the list", `Domain(ai.acme.example)`, `Domain(other.example)`, "adds Domain(other.example)"},
 		{"glob in denied paths", `"~/.ssh"`, `"~/.ssh*"`, "never matches"},
 		{"relative denied path", `"~/.ssh"`, `".ssh"`, "never matches"},
-		{"protected path dropped", `"~/.ssh"`, `"~/.gnupg"`, "does not deny"},
+		{"protected path dropped", `"~/.ssh"`, `"~/.gnupg"`, "lacks ~/.ssh"},
 		{"bypass allowed", `"allowBypass": false`, `"allowBypass": true`, "asks for"},
 		{"sandbox off", `"enabled": true,
     "failIfUnavailable"`, `"enabled": false,

@@ -107,13 +107,15 @@ func servers(doc *jsondoc.Object, t harness.Target, g *gap.List) {
 			g.Add(harness.Gap{Concept: harness.MCP, Field: "mcp.managedOnly", Grade: harness.Enforced, Reason: "the GitHub server that is built into copilot-cli is exempt from the list of servers and stays available"})
 		}
 	}
-	if len(m.Servers) > 0 {
-		grade := harness.None
-		if m.ManagedOnly.V && locksKnown(t.Version) {
-			// The limit on servers holds; only setting them up is left to the users.
-			grade = harness.Enforced
-		}
-		g.Add(harness.Gap{Concept: harness.MCP, Field: "mcp.servers", Grade: grade, Reason: "copilot-cli can be told which servers to admit, not which to set up: users add the servers themselves"})
+	locked := m.ManagedOnly.V && locksKnown(t.Version)
+	switch {
+	case len(m.Servers) == 0:
+	case locked:
+		// What the policy limits holds; what it sets up is not there.
+		g.Add(harness.Gap{Concept: harness.MCP, Field: "mcp.servers", Grade: harness.Enforced,
+			Reason: "copilot-cli can be told which servers to admit, not which to set up, and under its lock it loads none that users add, those of the list neither"})
+	default:
+		g.Add(harness.Gap{Concept: harness.MCP, Field: "mcp.servers", Grade: harness.None, Reason: "copilot-cli can be told which servers to admit, not which to set up: users add the servers themselves"})
 	}
 	if len(m.Denied.Items) == 0 {
 		return
@@ -135,6 +137,10 @@ func servers(doc *jsondoc.Object, t harness.Target, g *gap.List) {
 			g.Add(harness.Gap{Concept: harness.MCP, Field: "mcp.denied", Entry: d, Grade: harness.None, Reason: "the GitHub server that is built into copilot-cli is exempt from the list of denied servers"})
 		}
 		denied = append(denied, jsondoc.Object{{Key: "serverName", Value: d}})
+		if !locked {
+			g.Add(harness.Gap{Concept: harness.MCP, Field: "mcp.denied", Entry: d, Grade: harness.Overridable, Reason: "the server is denied by its name, which the user chooses: renamed it runs",
+				Remedy: "set mcp.managedOnly", Bypass: []string{"~/.copilot/mcp-config.json", "--additional-mcp-config"}})
+		}
 	}
 	if len(denied) > 0 {
 		doc.Add("deniedMcpServers", denied)
@@ -222,24 +228,30 @@ func permissions(t harness.Target, g *gap.List) jsondoc.Object {
 				Reason: "rules are not translated for copilot-cli: their meaning differs there, and a single rule makes every operation without a rule ask, so none was rendered"})
 		}
 	}
-	if limit := limitTo(t, g); len(limit) > 0 {
+	if limit := limitTo(t, g); limit != nil {
 		o.Add("limitTo", limit)
 	}
 	return o
 }
 
-// limitTo is the boundary of the tools that fetch. It only ever narrows what the sandbox's lists allow.
+// bounded reports whether the tools that fetch get a boundary of their own. Where nothing is allowed, the sandbox closes the network for them too.
+func bounded(t harness.Target) bool {
+	open, _ := t.Policy.Hosts.Default()
+	return !open && sandboxKnown(t.Version) && t.Policy.EgressRules() && !(t.Policy.Sandboxed() && len(t.Policy.Hosts.Allowed()) == 0)
+}
+
+// limitTo is the boundary of the tools that fetch, or nil. It only ever narrows what the sandbox's lists allow; an empty one denies every address (observed on 1.0.102).
 func limitTo(t harness.Target, g *gap.List) []string {
-	p := t.Policy
-	if open, _ := p.Hosts.Default(); open || !sandboxKnown(t.Version) || !p.EgressRules() {
+	if !bounded(t) {
 		return nil
 	}
-	var out []string
+	p, out := t.Policy, []string{}
 	for _, h := range patterns(p.Hosts.Allowed()) {
 		if !p.Sandboxed() {
 			// Without the sandbox's lists the boundary is alone, and there *.x includes x and nothing denies.
 			if strings.HasPrefix(h, "*") {
-				g.Add(harness.Gap{Concept: harness.Fetch, Field: gap.EgressField(p), Entry: h, Grade: harness.None, Reason: "without a sandbox the boundary of copilot-cli would let the wildcard include its own domain, so the entry was not rendered"})
+				g.Add(harness.Gap{Concept: harness.Fetch, Field: gap.EgressField(p), Entry: h, Grade: harness.Enforced,
+					Reason: "without a sandbox the boundary of copilot-cli would let the wildcard include its own domain, so the entry was not rendered and its hosts stay unreachable"})
 				continue
 			}
 			if !p.Hosts.Decide(host.Name(h)).Allow {
@@ -267,9 +279,12 @@ func sandbox(t harness.Target, fields []gap.Field, g *gap.List) jsondoc.Object {
 		for _, f := range fields {
 			switch f.Concept {
 			case harness.Sandbox, harness.WritableRoots, harness.ProtectedPaths, harness.Egress, harness.Fetch:
-				if sandboxKnown(t.Version) {
+				switch {
+				case f.Concept == harness.Fetch && bounded(t):
+					// The boundary holds without a sandbox.
+				case sandboxKnown(t.Version):
 					g.Add(harness.Gap{Concept: f.Concept, Field: f.Path, Grade: harness.None, Reason: "nothing holds this for commands of copilot-cli while the sandbox is off"})
-				} else {
+				default:
 					g.Row(f.Concept, f.Path)
 				}
 			}
@@ -411,6 +426,10 @@ func telemetry(t harness.Target, g *gap.List) jsondoc.Object {
 		default:
 			g.Add(harness.Gap{Concept: harness.Telemetry, Field: "telemetry.logPrompts", Grade: harness.None, Reason: "prompts alone can be captured from 1.0.102 on; an older copilot-cli would capture responses and tool output as well, so nothing is captured"})
 		}
+	}
+	if m.Enabled.V && !m.OTLPEndpoint.IsSet() {
+		g.Add(harness.Gap{Concept: harness.Telemetry, Field: "telemetry.enabled", Grade: harness.Overridable, Reason: "without an endpoint in the policy telemetry goes where a user's own variables send it",
+			Remedy: "set telemetry.otlpEndpoint", Bypass: []string{"OTEL_EXPORTER_OTLP_ENDPOINT"}})
 	}
 	grpc := m.Protocol.V == "grpc"
 	if m.Enabled.IsSet() {

@@ -23,7 +23,7 @@ var room = harness.Harness{ID: policy.CursorCLI, Known: known, Oldest: oldest, R
 var table = harness.Harness{ID: policy.CursorCLI, Capabilities: capabilities}
 
 const (
-	evidence = "read: vendor documentation, and public studies of build 2026.09.28"
+	evidence = "read: vendor documentation, and public studies of build 2026.09.28; the program was never run"
 	admin    = "no file of an administrator on the device holds it for cursor-cli; set it in the team dashboard"
 )
 

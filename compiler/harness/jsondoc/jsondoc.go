@@ -131,6 +131,9 @@ func Of(v any) any {
 	return v
 }
 
+// Equal reports whether two values are written the same.
+func Equal(a, b any) bool { return bytes.Equal(write(nil, a, 0), write(nil, b, 0)) }
+
 // Bytes returns the document: members in their order, indented by two blanks, with a final newline.
 func (o Object) Bytes() []byte {
 	return append(write(make([]byte, 0, 2048), o, 0), '\n')

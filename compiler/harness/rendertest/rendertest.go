@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -21,6 +22,7 @@ import (
 	"halos.dev/halo/compiler/effective"
 	"halos.dev/halo/compiler/egress"
 	"halos.dev/halo/compiler/harness"
+	"halos.dev/halo/compiler/harness/jsondoc"
 	"halos.dev/halo/compiler/host"
 	"halos.dev/halo/compiler/policy"
 )
@@ -361,5 +363,68 @@ func Valid(t *testing.T, s *jsonschema.Schema, content []byte) {
 	}
 	if err := s.Validate(v); err != nil {
 		t.Errorf("%v\n%s", err, content)
+	}
+}
+
+// Tampered changes every value of every rendered JSON file, one at a time, takes every member and entry out, and adds an entry to every list: the strict reader must
+// notice each. Places that free reports may change unnoticed.
+func Tampered(t *testing.T, h *harness.Harness, tg harness.Target, free func(dest, pointer string) bool) {
+	t.Helper()
+	files, _ := h.Render(tg)
+	for i, f := range files {
+		if !strings.HasSuffix(f.Dest, ".json") {
+			continue
+		}
+		doc, err := jsondoc.Parse(f.Content, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := slices.Clone(files)
+		try := func(what, pointer string) {
+			t.Helper()
+			changed[i].Content = doc.Bytes()
+			if len(h.Check(tg, changed)) == 0 && !free(f.Dest, pointer) {
+				t.Errorf("%s on %s: %s %s%s is not noticed", tg.Version, tg.OS, what, f.Dest, pointer)
+			}
+		}
+		tamper(doc, "", func(v any) { doc, _ = v.(jsondoc.Object) }, try)
+	}
+}
+
+// tamper makes each change at and below a value, calls try, and takes the change back. put writes the value where it stands.
+func tamper(v any, pointer string, put func(any), try func(what, pointer string)) {
+	with := func(what string, changed any) {
+		put(changed)
+		try(what, pointer)
+		put(v)
+	}
+	switch v := v.(type) {
+	case jsondoc.Object:
+		for i, m := range v {
+			at := jsondoc.Pointer(pointer, m.Key)
+			put(slices.Delete(slices.Clone(v), i, i+1))
+			try("removing", at)
+			put(v)
+			tamper(m.Value, at, func(x any) { v[i].Value = x }, try)
+		}
+		with("a new key in", append(slices.Clone(v), jsondoc.Member{Key: "haloTampered", Value: "x"}))
+	case []any:
+		for i, x := range v {
+			at := pointer + "/" + strconv.Itoa(i)
+			put(slices.Delete(slices.Clone(v), i, i+1))
+			try("removing", at)
+			put(v)
+			tamper(x, at, func(x any) { v[i] = x }, try)
+		}
+		with("a text added to", append(slices.Clone(v), "tampered.example"))
+		with("an object added to", append(slices.Clone(v), jsondoc.Object{{Key: "serverName", Value: "tampered"}}))
+	case bool:
+		with("negating", !v)
+		with("a text for", strconv.FormatBool(v))
+	case string:
+		with("changing", v+"x")
+		with("emptying", "")
+	default:
+		with("changing", json.Number("7777"))
 	}
 }
