@@ -149,7 +149,8 @@ func (m *Manifest) Encode() ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
 	}
-	c := &canon{out: make([]byte, 0, 4096+192*len(m.Files))}
+	// An entry has some 180 bytes, where the file goes on a device 230, and there are hosts and warnings: growing would copy and touch several times as much.
+	c := &canon{out: make([]byte, 0, 4096+640*len(m.Files))}
 	c.object(m.members)
 	if c.err == nil && len(c.out) > MaxManifestSize {
 		c.fail("larger than %d bytes", MaxManifestSize)

@@ -253,7 +253,7 @@ func ownRelease(ctx context.Context, fsys fs.FS) (reason string, err error) {
 func writeTree(ctx context.Context, dir string, files []content) error {
 	// Whether the umask (or a default access list) changes modes shows on one directory and one file; only then each is set by hand.
 	probe := filepath.Join(dir, "probe")
-	if err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(probe, 0o755), writeFile(probe+".file", nil, false)); err != nil {
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Mkdir(probe, 0o755), createFile(probe+".file", nil, false)); err != nil {
 		return err
 	}
 	setDirs, setFiles := modeDiffers(probe, 0o755), modeDiffers(probe+".file", 0o644)
@@ -290,7 +290,7 @@ func writeTree(ctx context.Context, dir string, files []content) error {
 				data, errs[i] = read()
 			}
 			if errs[i] == nil {
-				errs[i] = writeFile(dir+"/"+files[i].path, data, setFiles)
+				errs[i] = createFile(dir+"/"+files[i].path, data, setFiles)
 			}
 		}
 		if errs[i] != nil {
@@ -309,20 +309,4 @@ func writeTree(ctx context.Context, dir string, files []content) error {
 func modeDiffers(path string, want fs.FileMode) bool {
 	info, err := os.Lstat(path)
 	return runtime.GOOS != "windows" && (err != nil || info.Mode()&^fs.ModeDir != want)
-}
-
-func writeFile(path string, data []byte, setMode bool) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil && setMode {
-		err = f.Chmod(0o644)
-	}
-	// A full disk may show only here (NFS).
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	return err
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -182,43 +183,48 @@ func exceptions(m *artifacts.Manifest, c *compiler.Compiled) {
 	})
 }
 
-// ringCoverage is one ring in coverage.json.
-type ringCoverage struct {
-	Ring string `json:"ring"`
-	*coverage.Matrix
-}
-
 // documents adds the files for people: coverage and a README.
 func documents(b *artifacts.Plan, c *compiler.Compiled) error {
-	var rings []ringCoverage
-	var md bytes.Buffer
+	var md, js bytes.Buffer
+	js.WriteString("{\n  \"schemaVersion\": 1,\n  \"rings\": [")
+	var last *coverage.Matrix
+	var members []byte
 	for _, t := range c.Targets {
 		if len(t.Units) > 0 {
 			continue
 		}
 		matrix := c.Coverage(t.Policy)
-		rings = append(rings, ringCoverage{t.ID, matrix})
-		if md.Len() > 0 {
-			md.WriteString("\n")
+		if last == nil || !reflect.DeepEqual(matrix, last) { // most rings of an organization reach the same
+			var err error
+			if members, err = ringMembers(matrix); err != nil {
+				return err
+			}
 		}
+		if last != nil {
+			md.WriteString("\n")
+			js.WriteByte(',')
+		}
+		last = matrix
+		fmt.Fprintf(&js, "\n    {\n      \"ring\": %q,%s", t.ID, members)
 		if err := matrix.Markdown(&md, "Coverage of ring "+t.ID); err != nil {
 			return err
 		}
 	}
-	var js bytes.Buffer
-	enc := json.NewEncoder(&js)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(struct {
-		SchemaVersion int            `json:"schemaVersion"`
-		Rings         []ringCoverage `json:"rings"`
-	}{1, rings}); err != nil {
-		return err
-	}
+	js.WriteString("\n  ]\n}\n")
 	b.Add("coverage.json", js.Bytes())
 	b.Add("COVERAGE.md", md.Bytes())
 	b.Add("README.md", readme(&b.Manifest))
 	return nil
+}
+
+// ringMembers is what coverage.json says of a ring after its name.
+func ringMembers(matrix *coverage.Matrix) ([]byte, error) {
+	var js bytes.Buffer
+	enc := json.NewEncoder(&js)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("    ", "  ")
+	err := enc.Encode(matrix)
+	return bytes.TrimSuffix(bytes.TrimPrefix(js.Bytes(), []byte("{")), []byte("\n")), err
 }
 
 // readme tells a person who finds the directory what it is. It must not carry time, commit or version: only the manifest does.
