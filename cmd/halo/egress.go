@@ -50,7 +50,8 @@ func (p *program) egressCommand() *cli.Command {
 		Name: "egress", Usage: "ask which hosts may be reached",
 		Subcommands: []*cli.Command{{
 			Name: "test", Usage: "decide hosts and say which rule decided", ArgsUsage: "HOST...",
-			Description: "HOST is a host name or a URL. Exit status 0 when it is allowed, 1 when it is denied; with --expect, 0 when the answer is the expected one.\n" +
+			Description: "Decides by what the ring leads to; whether the rest of the policy is sound is for halo lint to say.\n" +
+				"HOST is a host name or a URL. Exit status 0 when it is allowed, 1 when it is denied; with --expect, 0 when the answer is the expected one.\n" +
 				"With --file, each line is HOST, or ALLOW HOST or DENY HOST; - reads standard input.\n" +
 				"With --sandbox, the answer is that of DefenseClaw's twelve steps for a host name or an address; no name is resolved.",
 			Flags: append(targetFlags(), osFlag(),
