@@ -189,8 +189,9 @@ func (f *fetcher) bundles(ctx context.Context, subject ocispec.Descriptor, prefe
 		if sig := m.Annotations[detachedNote]; sig != "" && name == artifacts.BundleName {
 			c.detached = []byte(sig)
 		}
-		if _, ok := chosen[name]; !ok || prefer(bundle) {
-			chosen[name], good[name] = c, prefer(bundle)
+		fits := prefer(bundle)
+		if _, ok := chosen[name]; !ok || fits {
+			chosen[name], good[name] = c, fits
 		}
 	}
 	files := map[string][]byte{}

@@ -1,6 +1,10 @@
 package report
 
-import "halos.dev/halo/artifacts/diff"
+import (
+	"slices"
+
+	"halos.dev/halo/artifacts/diff"
+)
 
 // listed is how many things of a kind are listed among the changes.
 const listed = 500
@@ -40,11 +44,7 @@ func (r *reporter) changes() {
 	t.end()
 	for _, s := range d.Sections(listed) {
 		r.put("<h3>{} <span class=n>{}</span></h3>\n", capital(s.Title), len(s.Items)+s.More)
-		t := r.table("stack changes", "{}", []any{capital(s.Title)}, "What", "Targets", "Where")
-		for _, x := range s.Items {
-			t.row(x.Text, func() { r.who(x.Targets) }, func() { r.words(x.Where) })
-		}
-		t.end()
+		r.items(s)
 		if s.More > 0 {
 			r.put("<p>And {} more; <code>halo diff OLD NEW --output json</code> has all.</p>\n", s.More)
 		}
@@ -52,6 +52,23 @@ func (r *reporter) changes() {
 	if d.Verdict == diff.Same {
 		r.put("<p>Every device gets what it got before.</p>\n")
 	}
+}
+
+func (r *reporter) items(s diff.Section) {
+	if !slices.ContainsFunc(s.Items, func(x diff.Item) bool { return len(x.Targets)+len(x.Where) > 0 }) {
+		// Notes are about the comparison and about no target or place.
+		r.put("<ul class=plain>\n")
+		for _, x := range s.Items {
+			r.put("<li>{}\n", x.Text)
+		}
+		r.put("</ul>\n")
+		return
+	}
+	t := r.table("stack changes", "{}", []any{capital(s.Title)}, "What", "Targets", "Where")
+	for _, x := range s.Items {
+		t.row(x.Text, func() { r.who(x.Targets) }, func() { r.words(x.Where) })
+	}
+	t.end()
 }
 
 func capital(s string) string {

@@ -89,7 +89,7 @@ func (n *nextRelease) Next(_ context.Context, r *device.Record) (*artifacts.Veri
 	if dir == "" {
 		dir = r.Release
 	}
-	fsys, err := artifacts.Open(dir)
+	fsys, err := localRelease(dir)
 	if err != nil {
 		return nil, nil, "", nil, err
 	}

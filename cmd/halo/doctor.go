@@ -10,7 +10,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"halos.dev/halo/artifacts"
 	"halos.dev/halo/artifacts/device"
 	"halos.dev/halo/artifacts/device/probe"
 	"halos.dev/halo/artifacts/sign"
@@ -77,7 +76,7 @@ func (p *program) doctor(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		fsys, err := artifacts.Open(dir)
+		fsys, err := localRelease(dir)
 		if err != nil {
 			return rejected(err)
 		}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"halos.dev/halo/artifacts"
 	"halos.dev/halo/artifacts/device"
 	"halos.dev/halo/compiler/harness/all"
 	"halos.dev/halo/lint/report"
@@ -56,14 +55,14 @@ func (p *program) install(c *cli.Context) error {
 		return p.uninstall(c, d, f)
 	}
 	if c.String("release") == "" || c.String("ring") == "" {
-		return errors.New("install needs --release DIR and --ring RING")
+		return errors.New("install needs --release RELEASE and --ring RING")
 	}
 	trust, err := p.trustOf(c, d.Root)
 	if err != nil {
 		return err
 	}
 	dir := c.String("release")
-	fsys, err := artifacts.Open(dir)
+	fsys, err := localRelease(dir)
 	if err != nil {
 		return rejected(err)
 	}

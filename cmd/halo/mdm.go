@@ -51,10 +51,8 @@ func (p *program) mdmExport(c *cli.Context) error {
 	if err := noArgs(c); err != nil {
 		return err
 	}
-	for _, name := range []string{"release", "for", "out"} {
-		if c.String(name) == "" {
-			return fmt.Errorf("mdm export needs --%s", name)
-		}
+	if c.String("release") == "" || c.String("for") == "" || c.String("out") == "" {
+		return errors.New("mdm export needs --release RELEASE, --for FORMAT and --out DIR")
 	}
 	format, err := mdmFormat(c.String("for"))
 	if err != nil {
@@ -73,7 +71,7 @@ func (p *program) mdmExport(c *cli.Context) error {
 	if len(c.StringSlice("unit")) > 0 && c.String("ring") == "" {
 		return errors.New("--unit needs --ring")
 	}
-	fsys, err := artifacts.Open(c.String("release"))
+	fsys, err := localRelease(c.String("release"))
 	if err != nil {
 		return rejected(err)
 	}

@@ -30,19 +30,25 @@ func (p *program) releaseCommand() *cli.Command {
 		Subcommands: []*cli.Command{
 			build,
 			{
-				Name: "sign", Usage: "sign a release", ArgsUsage: "RELEASE",
+				Name: "sign", Usage: "sign a release", ArgsUsage: "DIR",
+				Description: "DIR is a release directory, which must be whole: every file is compared with the manifest first. The first signer writes manifest.json.sigstore.json and\n" +
+					"manifest.json.sig; another key adds manifest.json.ID.sigstore.json, and a key that signed before replaces its own. A password of the key comes from\n" +
+					"HALO_KEY_PASSWORD or COSIGN_PASSWORD, or a prompt on a terminal.",
 				Flags:  []cli.Flag{&cli.StringFlag{Name: "key", Usage: "the private `KEY`: a file, or a URI like awskms://REF for the plugin sigstore-kms-awskms"}},
 				Action: p.releaseSign,
 			},
 			{
 				Name: "verify", Usage: "verify a release with pinned keys or a pinned identity", ArgsUsage: "RELEASE",
-				Description: "Checks the signature over the manifest first, then every file, and that there is no other. Exit status 1 when the release does not verify.\n" +
+				Description: "RELEASE is a directory, an archive or an address oci://HOST/REPOSITORY:TAG. Checks the signature over the manifest first, then organization, order and expiry,\n" +
+					"then every file, and that there is no other. Exit status 1 when the release does not verify.\n" +
 					"With --certificate-identity the signature is by a workflow or person that a certificate names, checked against --trusted-root without a network.",
 				Flags:  slices.Concat(trustFlags(), keylessFlags(), []cli.Flag{&cli.StringFlag{Name: "state", Usage: "a state `FILE` that makes verification forward-only; updated on success"}}, transportFlags()),
 				Action: p.releaseVerify,
 			},
 			{
 				Name: "inspect", Usage: "list what a release holds, without verifying it", ArgsUsage: "RELEASE",
+				Description: "RELEASE is a directory, an archive or an address oci://HOST/REPOSITORY:TAG. Prints what the manifest says: who it is for, when it ends, who seems to have\n" +
+					"signed, and the files of every target. Nothing of it is checked, so nothing of it is proven.",
 				Flags:  transportFlags(),
 				Action: p.releaseInspect,
 			},
@@ -103,7 +109,7 @@ func (p *program) releaseVerify(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := exactly(c, 1, "one release"); err != nil {
+	if err := exactly(c, 1, "one release: a directory, an archive or an oci:// address"); err != nil {
 		return err
 	}
 	v, err := p.verifyRelease(c, c.Args().First())
@@ -157,7 +163,7 @@ func (p *program) releaseInspect(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := exactly(c, 1, "one release"); err != nil {
+	if err := exactly(c, 1, "one release: a directory, an archive or an oci:// address"); err != nil {
 		return err
 	}
 	fsys, err := p.releaseAt(c, c.Args().First())

@@ -36,7 +36,7 @@ func (p *program) report(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := exactly(c, 1, "one release"); err != nil {
+	if err := exactly(c, 1, "one release: a directory, an archive or an oci:// address"); err != nil {
 		return err
 	}
 	out := c.String("out")

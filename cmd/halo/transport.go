@@ -73,7 +73,7 @@ func (p *program) releasePack(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := exactly(c, 1, "one release"); err != nil {
+	if err := exactly(c, 1, "one release: a directory, an archive or an oci:// address"); err != nil {
 		return err
 	}
 	path := c.Args().First()
@@ -238,6 +238,14 @@ func (p *program) releaseAt(c *cli.Context, path string) (artifacts.FS, error) {
 		return nil, errors.Join(diskError(err), os.RemoveAll(dir))
 	}
 	return &temporary{rel, dir}, nil
+}
+
+// localRelease opens a release of this machine, for commands that must work without a network.
+func localRelease(path string) (artifacts.FS, error) {
+	if strings.HasPrefix(path, oci.Scheme) {
+		return nil, fmt.Errorf("%s is in a registry; get it with halo release pull, which verifies it, and name the directory", path)
+	}
+	return artifacts.Open(path)
 }
 
 // temporary is a release with a directory that goes when it is closed.

@@ -182,7 +182,7 @@ var errNoKey = errors.New("name the keys with --key PUB or --trust FILE: a relea
 
 func (p *program) trustCommand() *cli.Command {
 	out := &cli.StringFlag{Name: "out", Usage: "the trust `FILE` to write; never one that is there"}
-	threshold := &cli.IntFlag{Name: "threshold", Usage: "the `NUMBER` of keys that must sign"}
+	threshold := &cli.IntFlag{Name: "threshold", Usage: "the `NUMBER` of keys that must sign (default: 1 in a first file, else what it was)"}
 	return &cli.Command{
 		Name: "trust", Usage: "make, change and accept trust files",
 		Description: "A trust file names the keys of an organization, how many of them must sign, and the keys that are revoked. It is trusted because it was put where it is;\n" +
@@ -190,11 +190,13 @@ func (p *program) trustCommand() *cli.Command {
 		Subcommands: []*cli.Command{
 			{
 				Name: "init", Usage: "make the first trust file of an organization", ArgsUsage: "PUB...",
-				Flags:  []cli.Flag{out, threshold, &cli.StringFlag{Name: "org", Usage: "the `ORG` of halos.yaml"}},
-				Action: p.trustInit,
+				Description: "PUB are the public key files. The file is not signed: it is trusted where you put it, by default /etc/halo/halo-trust.json of a device.",
+				Flags:       []cli.Flag{out, threshold, &cli.StringFlag{Name: "org", Usage: "the `ORG` of halos.yaml, whose releases the keys sign"}},
+				Action:      p.trustInit,
 			},
 			{
 				Name: "rotate", Usage: "write the next version of a trust file, to be signed by the old and the new keys", ArgsUsage: "FILE",
+				Description: "FILE stays as it is. What --out says counts nowhere until enough keys signed it (halo release trust sign) and it was taken (halo release trust update).",
 				Flags: []cli.Flag{
 					out, threshold,
 					&cli.StringSliceFlag{Name: "add", Usage: "a public key `FILE` to trust; may be repeated"},
@@ -205,8 +207,9 @@ func (p *program) trustCommand() *cli.Command {
 			},
 			{
 				Name: "sign", Usage: "sign a trust file; the signature is written beside it", ArgsUsage: "FILE",
-				Flags:  []cli.Flag{&cli.StringFlag{Name: "key", Usage: "the private `KEY`: a file, or a URI like awskms://REF for the plugin sigstore-kms-awskms"}},
-				Action: p.trustSign,
+				Description: "Writes FILE.ID.sigstore.json, where ID begins the id of the key; carry it along with FILE.",
+				Flags:       []cli.Flag{&cli.StringFlag{Name: "key", Usage: "the private `KEY`: a file, or a URI like awskms://REF for the plugin sigstore-kms-awskms"}},
+				Action:      p.trustSign,
 			},
 			{
 				Name: "update", Usage: "put a newer trust file in the place of the one in use", ArgsUsage: "NEW",
@@ -217,6 +220,7 @@ func (p *program) trustCommand() *cli.Command {
 			},
 			{
 				Name: "show", Usage: "list what a trust file says", ArgsUsage: "FILE",
+				Description: "Prints organization, version, threshold, and the ids of the keys that count and of those that are revoked.",
 				Action: func(c *cli.Context) error {
 					return p.trustFile(c, func(file string) (*sign.Trust, error) { return sign.LoadTrust(file) })
 				},
