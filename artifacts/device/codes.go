@@ -84,7 +84,7 @@ var (
 	CodeExpired = &diag.Code{
 		ID: "HALO2417", Severity: diag.Warning, Since: "0.1.0",
 		Title: "installed release is out of date",
-		Text:  "The installed release has expired, or the release given with --release is newer. The installed files stay in force; install a current release.",
+		Text:  "The installed release has expired, or the release given with --release is another one. The installed files stay in force; install a current release.",
 	}
 	CodeLeak = &diag.Code{
 		ID: "HALO2419", Severity: diag.Warning, Since: "0.1.0",

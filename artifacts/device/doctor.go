@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -210,7 +211,11 @@ func (x *doctor) expect() error {
 		x.add(Info, "release", "", CodeNotInstalled, "", text+"; not installed by halo", "")
 	case x.o.Release != nil && x.o.Release.Digest != installed.Digest:
 		m := x.o.Release.Manifest
-		x.add(Warn, "release", "", CodeExpired, "", fmt.Sprintf("%s is installed; the release given is version %s, sequence %d", text, m.Version, m.Sequence), "install it: halo install")
+		fix := "install it: halo install"
+		if m.Sequence <= installed.Sequence {
+			fix = "compare with the release that the device should have; it goes only forward"
+		}
+		x.add(Warn, "release", "", CodeExpired, "", fmt.Sprintf("%s is installed; the release given is version %s, sequence %d", text, m.Version, m.Sequence), fix)
 	case !e.Expires.IsZero() && !x.o.Now.Before(e.Expires):
 		x.add(Warn, "release", "", CodeExpired, "", text+", expired at "+e.Expires.Format(time.RFC3339), "install a current release")
 	default:
@@ -680,12 +685,7 @@ func (x *doctor) startupFile(u *userDir, pattern string) {
 
 // assignments reports the variables of one source that work against a managed harness.
 func (x *doctor) assignments(where string, env map[string]string) {
-	names := make([]string, 0, len(env))
-	for name := range env {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
 		for _, v := range variables {
 			if !v.fits(name, env[name]) || !x.restricted(v.harness) {
 				continue

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -248,7 +249,7 @@ func texts(want string, vs ...any) []string {
 				}
 			}
 		case map[string]any:
-			for _, k := range sortedKeys(v) {
+			for _, k := range slices.Sorted(maps.Keys(v)) {
 				if v[k] == want {
 					out = append(out, k)
 				}
@@ -313,7 +314,7 @@ func urls(v any) []string {
 			out = append(out, urls(e)...)
 		}
 	case map[string]any:
-		for _, k := range sortedKeys(v) {
+		for _, k := range slices.Sorted(maps.Keys(v)) {
 			// The schema of a document is no place that a program sends anything to.
 			if k != "$schema" {
 				out = append(out, urls(v[k])...)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -205,7 +206,7 @@ func values(doc any, keys ...string) []any {
 		return values(v, keys[1:]...)
 	}
 	var out []any
-	for _, k := range sortedKeys(table) {
+	for _, k := range slices.Sorted(maps.Keys(table)) {
 		out = append(out, values(table[k], keys[1:]...)...)
 	}
 	return out
@@ -217,15 +218,6 @@ func value(doc any, keys ...string) any {
 		return vs[0]
 	}
 	return nil
-}
-
-func sortedKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // count is how many entries a value has: those of a list or table, 1 for a text or a truth.
