@@ -91,8 +91,10 @@ func (c *Compiled) Renderings(p *effective.Policy, os string) []*Rendering {
 
 // Egress is the answer for one host: the decision, the rule, and what each harness makes of it.
 type Egress struct {
-	Input    string
-	Host     host.Name
+	Input string
+	Host  host.Name
+	// Port is what Input says of a port, and no part of the decision.
+	Port     string
 	Target   effective.Target
 	OS       string
 	Decision egress.Decision
@@ -179,11 +181,11 @@ func lines(rs []*Rendering, concept harness.Concept, none string, allow bool, ma
 
 // Egress decides about a host or URL for a target whose renderings for the operating system are rs.
 func (c *Compiled) Egress(t effective.Target, os, input string, rs []*Rendering) (Egress, error) {
-	n, err := host.ParseName(input)
+	n, port, err := host.ParseNamePort(input)
 	if err != nil {
 		return Egress{}, err
 	}
-	e := Egress{Input: input, Host: n, Target: t, OS: os, Decision: t.Policy.Hosts.Decide(n), Matches: t.Policy.Hosts.Matches(n)}
+	e := Egress{Input: input, Host: n, Port: port, Target: t, OS: os, Decision: t.Policy.Hosts.Decide(n), Matches: t.Policy.Hosts.Matches(n)}
 	e.Lines = egressLines(t.Policy, rs, e.Decision, e.Matches)
 	return e, nil
 }

@@ -33,20 +33,24 @@ func arrange(app *cli.App, args []string) ([]string, error) {
 			rest = append(rest, in...)
 			in = nil
 		case len(arg) > 1 && arg[0] == '-':
-			name, _, hasValue := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-			at, takesValue := owner(flags, name)
+			name, value, hasValue := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+			at, flag := owner(flags, name)
 			if at < 0 {
 				return nil, unknownFlag(arg, flags, path)
 			}
-			level[at] = append(level[at], arg)
-			if takesValue && !hasValue {
+			if takesValue(flag) && !hasValue {
 				if len(in) == 0 {
 					return nil, fmt.Errorf("flag %s needs a value", arg)
 				}
 				// One word with "=" keeps a value that begins with a hyphen a value.
-				level[at][len(level[at])-1] = arg + "=" + in[0]
-				in = in[1:]
+				value, in = in[0], in[1:]
+				arg += "=" + value
 			}
+			if _, texts := flag.(*cli.GenericFlag); strings.TrimSpace(value) == "" && takesValue(flag) && !texts {
+				// An unset variable of a script must not turn into the default ring, or a release without a signature.
+				return nil, fmt.Errorf("flag --%s has an empty value; leave it out for the default", name)
+			}
+			level[at] = append(level[at], arg)
 		case len(rest) == 0 && len(commands) > 0:
 			i := slices.IndexFunc(commands, func(c *cli.Command) bool { return c.HasName(arg) })
 			if i < 0 {
@@ -83,19 +87,24 @@ func helpOf(app *cli.App, halo string, topic []string) ([]string, error) {
 }
 
 // owner finds the innermost command that has a flag.
-func owner(flags [][]cli.Flag, name string) (level int, takesValue bool) {
+func owner(flags [][]cli.Flag, name string) (level int, flag cli.Flag) {
 	if name == "help" || name == "h" {
-		return len(flags) - 1, false
+		return len(flags) - 1, nil
 	}
 	for i, fs := range slices.Backward(flags) {
 		for _, f := range fs {
 			if slices.Contains(f.Names(), name) {
-				_, isBool := f.(*cli.BoolFlag)
-				return i, !isBool
+				return i, f
 			}
 		}
 	}
-	return -1, false
+	return -1, nil
+}
+
+// takesValue reports whether a flag has a value; nil is --help.
+func takesValue(flag cli.Flag) bool {
+	_, isBool := flag.(*cli.BoolFlag)
+	return flag != nil && !isBool
 }
 
 func unknownFlag(arg string, flags [][]cli.Flag, path []*cli.Command) error {

@@ -100,7 +100,7 @@ func TestCommandsNamed(t *testing.T) {
 			// A flag that is named without its value is not wrong.
 			for i, a := range args {
 				if strings.HasPrefix(a, "--") && (i+1 == len(args) || strings.HasPrefix(args[i+1], "-")) {
-					args[i] = a + "="
+					args[i] = a + "=x"
 				}
 			}
 			if _, err := arrange((&program{}).app(), args); err != nil {

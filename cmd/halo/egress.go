@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -51,7 +52,8 @@ func (p *program) egressCommand() *cli.Command {
 		Subcommands: []*cli.Command{{
 			Name: "test", Usage: "decide hosts and say which rule decided", ArgsUsage: "HOST...",
 			Description: "Decides by what the ring leads to; whether the rest of the policy is sound is for halo lint to say.\n" +
-				"HOST is a host name or a URL. Exit status 0 when it is allowed, 1 when it is denied; with --expect, 0 when the answer is the expected one.\n" +
+				"HOST is a host name or a URL, of which only the host is judged. Exit status 0 when it is allowed, 1 when it is denied; with --expect, 0 when the answer is\n" +
+				"the expected one.\n" +
 				"With --file, each line is HOST, or ALLOW HOST or DENY HOST; - reads standard input.\n" +
 				"With --sandbox, the answer is that of DefenseClaw's twelve steps for a host name or an address; no name is resolved.",
 			Flags: append(targetFlags(), osFlag(),
@@ -65,11 +67,8 @@ func (p *program) egressCommand() *cli.Command {
 	}
 }
 
-// question is one host with the answer it should get, or "".
-type question struct {
-	host, expect string
-	line         int
-}
+// question is one host with the answer it should get, or "", and the line of the file that asks, as messages begin with it.
+type question struct{ host, expect, at string }
 
 func (p *program) egressTest(c *cli.Context) error {
 	f, err := form(c, "text", "json")
@@ -104,26 +103,17 @@ func (p *program) egressTest(c *cli.Context) error {
 		return err
 	}
 	renderings := compiled.Renderings(t.Policy, system)
+	answers := make([]compiler.Egress, len(qs))
+	for i, q := range qs {
+		if answers[i], err = compiled.Egress(t, system, q.host, renderings); err != nil {
+			return fmt.Errorf("%s%w", q.at, err)
+		}
+	}
 	failed := false
 	var results []egressJSON
 	for i, q := range qs {
-		a, err := compiled.Egress(t, system, q.host, renderings)
-		if err != nil {
-			if q.line > 0 {
-				return fmt.Errorf("%s:%d: %w", c.String("file"), q.line, err)
-			}
-			return err
-		}
-		answer := "deny"
-		if a.Decision.Allow {
-			answer = "allow"
-		}
-		switch {
-		case q.expect != "":
-			failed = failed || answer != q.expect
-		case answer == "deny":
-			failed = true
-		}
+		a, answer := answers[i], effect(answers[i].Decision.Allow)
+		failed = failed || answer != cmp.Or(q.expect, "allow")
 		if f == "json" {
 			results = append(results, egressResult(&a, compiled, rep))
 			continue
@@ -184,19 +174,26 @@ func (p *program) questions(c *cli.Context) ([]question, error) {
 		}
 		in = h
 	}
+	if file == "-" {
+		file = "standard input"
+	}
 	sc := bufio.NewScanner(in)
 	for n := 1; sc.Scan(); n++ {
-		fields := strings.Fields(sc.Text())
-		q := question{expect: expect, line: n}
+		line := sc.Text()
+		if n == 1 {
+			line = strings.TrimPrefix(line, "\ufeff")
+		}
+		fields := strings.Fields(line)
+		q := question{expect: expect, at: fmt.Sprintf("%s:%d: ", file, n)}
 		switch {
 		case len(fields) == 0 || strings.HasPrefix(fields[0], "#"):
 			continue
-		case len(fields) == 1:
+		case len(fields) == 1 && !answerWord(fields[0]):
 			q.host = fields[0]
-		case len(fields) == 2 && (strings.EqualFold(fields[0], "allow") || strings.EqualFold(fields[0], "deny")):
+		case len(fields) == 2 && answerWord(fields[0]):
 			q.host, q.expect = fields[1], strings.ToLower(fields[0])
 		default:
-			return nil, fmt.Errorf("%s:%d: %q is not HOST, ALLOW HOST or DENY HOST", file, n, sc.Text())
+			return nil, fmt.Errorf("%s%q is not HOST, ALLOW HOST or DENY HOST", q.at, line)
 		}
 		out = append(out, q)
 	}
@@ -209,13 +206,28 @@ func (p *program) questions(c *cli.Context) ([]question, error) {
 	return out, nil
 }
 
+// answerWord reports whether a word of a line is an answer, so that a host must follow.
+func answerWord(s string) bool { return strings.EqualFold(s, "allow") || strings.EqualFold(s, "deny") }
+
 // printEgress prints an answer. The harness lines are the same for every host of a run and are printed once.
 func printEgress(w io.Writer, a *compiler.Egress, repeated bool) error {
 	lines := a.Lines
 	if repeated {
 		lines = nil
 	}
-	return printDecision(w, a.Decision.Allow, string(a.Host), a.Target, a.Decision.Rule(), lines)
+	if err := printDecision(w, a.Decision.Allow, string(a.Host), a.Target, a.Decision.Rule(), lines); err != nil || a.Port == "" {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "note   %s\n", portNote(a))
+	return err
+}
+
+// portNote says what became of the port of a host or URL, or "".
+func portNote(a *compiler.Egress) string {
+	if a.Port == "" {
+		return ""
+	}
+	return "a profile does not judge ports: the answer for port " + a.Port + " is that for the host"
 }
 
 // printDecision prints a decision for a target with the rule that made it, and how far each harness holds it.
@@ -292,6 +304,7 @@ type egressJSON struct {
 		Denied  []string `json:"denied"`
 	} `json:"resolved"`
 	Harnesses []harnessJSON `json:"harnesses"`
+	Note      string        `json:"note,omitempty"`
 }
 
 type harnessJSON struct {
@@ -320,7 +333,7 @@ func effect(allow bool) string {
 
 func egressResult(a *compiler.Egress, c *compiler.Compiled, rep *report.Report) egressJSON {
 	out := egressJSON{Host: string(a.Host), Input: a.Input, Decision: effect(a.Decision.Allow), Ring: a.Target.Ring.Name.V, Profile: a.Target.Policy.Profile,
-		Units: []string{}, OS: a.OS, Matches: []matchJSON{}, Harnesses: []harnessJSON{}}
+		Units: []string{}, OS: a.OS, Matches: []matchJSON{}, Harnesses: []harnessJSON{}, Note: portNote(a)}
 	for _, u := range a.Target.Units {
 		out.Units = append(out.Units, u.Name.V)
 	}

@@ -40,10 +40,8 @@ func linesOf(c *cli.Context, s subject, harness string) (lineQuestion, error) {
 		return q, errors.New("explain takes a key, host or path, or --file, --line and --rendered, not both")
 	case harness == "":
 		return q, errors.New("--file, --line and --rendered need --harness, and --os for another system than this machine's")
-	case c.IsSet("rendered") && (q.rendered == "" || c.IsSet("line")):
-		return q, errors.New("--rendered needs a text, and takes no --line")
-	case c.IsSet("file") && q.file == "":
-		return q, errors.New("--file needs the destination of a rendered file")
+	case c.IsSet("rendered") && c.IsSet("line"):
+		return q, errors.New("--rendered takes no --line")
 	}
 	number := c.String("line")
 	if at := strings.LastIndexByte(q.file, ':'); at > 0 && !c.IsSet("line") {

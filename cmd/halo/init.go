@@ -52,21 +52,23 @@ func (p *program) initialize(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	var imported *adopt.Result
 	if from := c.StringSlice("from"); len(from) > 0 {
-		r, err := p.imported(c, from, adopt.Input{Name: "base"})
-		if err != nil {
+		if imported, err = p.imported(c, from, adopt.Input{Name: "base"}); err != nil {
 			return err
 		}
-		if err := p.account(c, r); err != nil {
-			return err
-		}
-		files = r.Repo(files)
+		files = imported.Repo(files)
 	} else if c.String("harness") != "" || c.String("os") != "" {
 		return errors.New("--harness and --os are about the files of --from")
 	}
 	paths, err := scaffold.Write(c.Context, dir, files)
 	if err != nil {
 		return err
+	}
+	if imported != nil {
+		if err := p.account(c, imported); err != nil {
+			return err
+		}
 	}
 	if f == "json" {
 		return report.WriteJSON(p.out, map[string]any{"dir": dir, "org": org, "files": paths})

@@ -146,11 +146,6 @@ func (p *program) compose(c *cli.Context, d *documents, hostFlag string) (*opens
 	if id := c.String("inference"); id != "" && !slices.Contains(openshell.Providers(""), id) {
 		return nil, fmt.Errorf("--inference %s is not one of %s", id, strings.Join(openshell.Providers(""), ", "))
 	}
-	for _, name := range []string{"base", "workspace", "base-url", "agent", "inference"} {
-		if c.IsSet(name) && c.String(name) == "" {
-			return nil, fmt.Errorf("--%s is empty", name)
-		}
-	}
 	if name := c.String("base"); name != "" {
 		base, found, err := p.readPolicy(d, name)
 		if err != nil {

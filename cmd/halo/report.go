@@ -43,8 +43,10 @@ func (p *program) report(c *cli.Context) error {
 	if out == "" {
 		return errors.New("report needs --out FILE")
 	}
-	if within(c.Args().First(), out) {
-		return fmt.Errorf("--out %s is inside the release, which would not verify any more", out)
+	for _, release := range []string{c.Args().First(), c.String("previous")} {
+		if release != "" && within(release, out) {
+			return fmt.Errorf("--out %s is inside the release %s, which would not verify any more", out, release)
+		}
 	}
 	fsys, err := p.releaseAt(c, c.Args().First())
 	if err != nil {

@@ -64,11 +64,6 @@ func (p *program) policyCommand() *cli.Command {
 func runOptions(c *cli.Context) (pack.Run, error) {
 	run := pack.Run{Pack: c.String("pack"), Profile: c.String("profile"), Copy: c.Bool("copy"), Safe: c.Bool("safe"), Unmask: textsOf(c, "unmask"), NoMCP: c.Bool("no-mcp"),
 		CPU: c.String("cpu"), Memory: c.String("memory"), Harness: c.String("harness"), Project: c.String("project"), Home: c.String("home"), Learn: c.Bool("learn")}
-	for _, flag := range []string{"pack", "profile", "cpu", "memory", "harness"} {
-		if c.IsSet(flag) && strings.TrimSpace(c.String(flag)) == "" {
-			return run, fmt.Errorf("sandbox policy: --%s is empty", flag)
-		}
-	}
 	for _, s := range textsOf(c, "host-port") {
 		port, err := strconv.Atoi(s)
 		if err != nil {
@@ -281,7 +276,7 @@ func (p *program) sandboxEgress(c *cli.Context, form string) error {
 	port := 0
 	if c.IsSet("port") {
 		var err error
-		if port, err = strconv.Atoi(c.String("port")); err != nil {
+		if port, err = strconv.Atoi(c.String("port")); err != nil || port < 1 || port > 65535 {
 			return fmt.Errorf("--port %q is not a number between 1 and 65535", c.String("port"))
 		}
 	}

@@ -49,7 +49,7 @@ func (p *program) egressWho(c *cli.Context) error {
 	}
 	input := c.Args().First()
 	var rows []reachJSON
-	reached, host := 0, input
+	reached, host, note := 0, input, ""
 	add := func(row reachJSON, allow bool) {
 		row.Decision = effect(allow)
 		if allow {
@@ -64,7 +64,7 @@ func (p *program) egressWho(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		host = string(a.Host)
+		host, note = string(a.Host), portNote(&a)
 		row := reachJSON{Target: t.ID, Ring: t.Ring.Name.V, Rule: a.Decision.Rule(), Source: sourceOf(compiled, rep, a.Decision.Pos)}
 		for _, u := range t.Units {
 			row.Units = append(row.Units, u.Name.V)
@@ -82,9 +82,13 @@ func (p *program) egressWho(c *cli.Context) error {
 		if rows == nil {
 			rows = []reachJSON{}
 		}
-		err = report.WriteJSON(p.out, map[string]any{"host": host, "input": input, "reached": reached, "results": rows})
-	} else {
-		err = p.printReach(host, rows)
+		out := map[string]any{"host": host, "input": input, "reached": reached, "results": rows}
+		if note != "" {
+			out["note"] = note
+		}
+		err = report.WriteJSON(p.out, out)
+	} else if err = p.printReach(host, rows); err == nil && note != "" {
+		_, err = fmt.Fprintf(p.out, "note   %s\n", note)
 	}
 	if err == nil && reached == 0 {
 		return no

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"golang.org/x/net/idna"
@@ -30,8 +31,16 @@ func numeric(label string) bool {
 // ParseName reads a host name or URL as a person would paste it: user information, port, path and one trailing dot are dropped, case is folded, and a
 // name outside ASCII becomes its xn-- form. Wildcards, blanks, escapes and backslashes are refused, and so is what programs read as different hosts.
 func ParseName(arg string) (Name, error) {
+	n, _, err := ParseNamePort(arg)
+	return n, err
+}
+
+// ParseNamePort is ParseName with the port that was dropped, or "".
+func ParseNamePort(arg string) (name Name, port string, err error) {
 	s := arg
-	bad := func(why string) (Name, error) { return "", fmt.Errorf("%q is not a host or URL: %s", arg, why) }
+	bad := func(why string) (Name, string, error) {
+		return "", "", fmt.Errorf("%q is not a host or URL: %s", arg, why)
+	}
 	for _, r := range s {
 		switch {
 		case r <= ' ' || r == 0x7f || r == 0xa0 || r == 0x3000:
@@ -69,8 +78,7 @@ func ParseName(arg string) (Name, error) {
 	} else {
 		s = authority[strings.IndexByte(authority, '@')+1:]
 	}
-	s, err := dropPort(s)
-	if err != nil {
+	if s, port, err = dropPort(s); err != nil {
 		return bad(err.Error())
 	}
 	if strings.Contains(s, "%") {
@@ -84,35 +92,35 @@ func ParseName(arg string) (Name, error) {
 		return bad("there is no host in it")
 	}
 	if ip, err := netip.ParseAddr(s); err == nil {
-		return Name(ip.Unmap().String()), nil
+		return Name(ip.Unmap().String()), port, nil
 	}
 	ascii, err := canonical(s)
 	if err != nil {
 		return bad(err.Error())
 	}
 	if !Name(ascii).Literal() {
-		return Name(ascii), nil
+		return Name(ascii), port, nil
 	}
 	ip, err := netip.ParseAddr(ascii)
 	if err != nil {
 		return bad("it ends in a number, which programs read as an IP address; write four decimal numbers")
 	}
-	return Name(ip.String()), nil
+	return Name(ip.String()), port, nil
 }
 
-// dropPort returns the host of host:port or of [address]:port. A colon in any other place stays for the address parser.
-func dropPort(s string) (string, error) {
-	host, port, found := s, "", false
+// dropPort returns the host and the port of host:port or of [address]:port. A colon in any other place stays for the address parser.
+func dropPort(s string) (host, port string, err error) {
+	host, found := s, false
 	if rest, ok := strings.CutPrefix(s, "["); ok {
 		var after string
 		if host, after, ok = strings.Cut(rest, "]"); !ok {
-			return "", errors.New("a bracket is not closed")
+			return "", "", errors.New("a bracket is not closed")
 		}
 		if port, found = strings.CutPrefix(after, ":"); !found && after != "" {
-			return "", errors.New("there is text after the bracket")
+			return "", "", errors.New("there is text after the bracket")
 		}
 		if ip, err := netip.ParseAddr(host); err != nil || !ip.Is6() {
-			return "", errors.New("there is no IPv6 address in the brackets")
+			return "", "", errors.New("there is no IPv6 address in the brackets")
 		}
 	} else if strings.Count(s, ":") == 1 {
 		host, port, found = strings.Cut(s, ":")
@@ -120,11 +128,13 @@ func dropPort(s string) (string, error) {
 	switch {
 	case !found:
 	case port == "":
-		return "", errors.New("there is no port after its colon; a URL has // after its scheme")
-	case len(port) > 5 || strings.Trim(port, "0123456789") != "":
-		return "", fmt.Errorf("%q is not a port", port)
+		return "", "", errors.New("there is no port after its colon; a URL has // after its scheme")
+	default:
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return "", "", fmt.Errorf("%q is not a port", port)
+		}
 	}
-	return host, nil
+	return host, port, nil
 }
 
 func urlReason(err error) string {

@@ -284,9 +284,11 @@ func invalidUTF8(data []byte) int {
 }
 
 func syntaxProblem(data []byte, err error) *problem {
-	p := &problem{code: codeSyntax, class: "yaml_invalid"}
-	p.line, p.reason = source.SyntaxError(data, err)
-	if strings.Contains(p.reason, "unknown anchor") {
+	line, reason := source.SyntaxError(data, err)
+	p := &problem{code: codeSyntax, class: "yaml_invalid", line: line, reason: "line " + strconv.Itoa(line) + ": " + reason}
+	if strings.Contains(reason, "unknown anchor") {
+		// An error without a line.
+		p.line, p.reason = 0, reason
 		p.detail, p.hint = ", anchors and aliases are not allowed", `put quotes around a value that begins with *, such as "*.example.com"`
 	}
 	return p
