@@ -46,7 +46,7 @@ var (
 	hasNetworkLock  = harness.Version{Minor: 116}           // managed_allowed_domains_only
 	hasDomains      = harness.Version{Minor: 118}           // the domains table; older releases ignore it without a word
 	hasDenyRead     = harness.Version{Minor: 122}           // permissions.filesystem.deny_read
-	hasHooks        = harness.Version{Minor: 124}           //
+	hasHooks        = harness.Version{Minor: 124}           // hooks
 	hasHookLock     = harness.Version{Minor: 131}           // allow_managed_hooks_only
 	hasProfiles     = harness.Version{Minor: 138}           // 0.133 to 0.137 refuse to start on a managed profile
 	hasIdentity     = harness.Version{Minor: 146, Patch: 1} // MCP identity with arguments (0.138.0 refuses to start on it), models, check_for_update_on_startup

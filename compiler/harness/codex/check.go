@@ -394,9 +394,8 @@ func (c *checker) exporter(at string, v any) {
 	}
 }
 
-// lookup follows a path.
-func lookup(t map[string]any, path ...string) any {
-	var v any = t
+// lookup follows a path of tables.
+func lookup(v any, path ...string) any {
 	for _, p := range path {
 		m, ok := v.(map[string]any)
 		if !ok {
@@ -763,10 +762,10 @@ func (c *checker) hookLists() {
 		}
 		groups, _ := lookup(c.req, "hooks", event).([]any)
 		for _, g := range groups {
-			matcher, _ := lookupIn(g, "matcher").(string)
-			list, _ := lookupIn(g, "hooks").([]any)
+			matcher, _ := lookup(g, "matcher").(string)
+			list, _ := lookup(g, "hooks").([]any)
 			for _, x := range list {
-				command, _ := lookupIn(x, "command").(string)
+				command, _ := lookup(x, "command").(string)
 				got = append(got, matcher+"\x00"+command)
 			}
 		}
@@ -774,11 +773,6 @@ func (c *checker) hookLists() {
 			c.bad("/hooks/"+event, "does not run the policy's hooks, and no others, in their order")
 		}
 	}
-}
-
-func lookupIn(v any, key string) any {
-	m, _ := v.(map[string]any)
-	return m[key]
 }
 
 // rest compares the gateway, the model, telemetry, instructions, variables, overrides and rules.

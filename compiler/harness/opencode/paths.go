@@ -108,7 +108,11 @@ func segment(s string) (text string, wider bool) {
 		case '[', '{':
 			wider = true
 			end := strings.IndexByte(s[i:], c+2)
-			b.WriteByte([2]byte{'?', '*'}[btoi(c == '{' || end < 0)])
+			if c == '{' || end < 0 {
+				b.WriteByte('*')
+			} else {
+				b.WriteByte('?')
+			}
 			if end < 0 {
 				return b.String(), true
 			}
@@ -121,13 +125,6 @@ func segment(s string) (text string, wider bool) {
 		}
 	}
 	return b.String(), wider
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // roots are the folders of writable roots outside the workspace.
