@@ -302,6 +302,16 @@ func TestHookMatchers(t *testing.T) {
 	}
 }
 
+// TestUnderscores holds that a denied name with an underscore is a gap of the versions on which it was not tried.
+func TestUnderscores(t *testing.T) {
+	for version, want := range map[string]bool{"0.61.0": false, "0.60.0": true} {
+		_, gaps := render(rendertest.Target(t, policy.GeminiCLI, version, "linux", "mcp: {denied: [k_l]}\n"))
+		if got := slices.ContainsFunc(gaps, func(g harness.Gap) bool { return g.Entry == "k_l" }); got != want {
+			t.Errorf("%s: %t, %v", version, got, gaps)
+		}
+	}
+}
+
 // TestGateway holds that a gateway that no setting leads to is named.
 func TestGateway(t *testing.T) {
 	tg := rendertest.Target(t, policy.GeminiCLI, "0.61.0", "linux", "models: {default: gemini-2.5-pro}\n")
