@@ -106,17 +106,7 @@ func unixMode(m fs.FileMode) uint32 {
 	return n
 }
 
-// Drifts checks every managed file of a record. Unreadable is what could not be looked at, by destination.
-func (d Device) Drifts(r *Record) (found []Drift, unreadable map[string]error, err error) {
-	t, err := d.open(false)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer t.close()
-	found, unreadable = t.drifts(r)
-	return found, unreadable, nil
-}
-
+// drifts checks every managed file of a record. Unreadable is what could not be looked at, by destination.
 func (t *tree) drifts(r *Record) (found []Drift, unreadable map[string]error) {
 	unreadable = map[string]error{}
 	for _, f := range r.Files {

@@ -188,7 +188,7 @@ func (e *export) readme() {
 	e.Files["README.md"] = []byte(b.String())
 }
 
-// carrier is the first file that carries a channel.
+// carrierOf returns the first file of the export that carries a channel, or "".
 func (e *export) carrierOf(c Channel) string {
 	if items := e.of(c); len(items) > 0 {
 		return items[0].Source
