@@ -42,8 +42,8 @@ var (
 	codeServer = &diag.Code{ID: "HALO1113", Title: "MCP server without exactly one of url and command", Since: "0.1.0",
 		Text:   "An MCP server is reached over https or started as a command, not both and not neither.",
 		Before: "servers:\n  - {name: docs, url: https://docs.acme.example/mcp, command: [docs-server]}", After: "servers:\n  - {name: docs, url: https://docs.acme.example/mcp}"}
-	codeTest = &diag.Code{ID: "HALO1114", Title: "policy test without exactly one of host and path", Since: "0.1.0",
-		Text:   "A policy test asks about one host or one path.",
+	codeTest = &diag.Code{ID: "HALO1114", Title: "policy test that asks nothing", Since: "0.1.0",
+		Text:   "A policy test asks about one host or one path, and the host is one that halo egress test can be asked about.",
 		Before: "tests:\n  - {host: github.com, path: ~/.ssh, expect: deny}", After: "tests:\n  - {host: github.com, expect: allow}\n  - {path: ~/.ssh, expect: deny}"}
 	codeException = &diag.Code{ID: "HALO1115", Title: "exception without exactly one of unit and ring", Since: "0.1.0",
 		Text:   "An exception permits one loosening of one unit or one ring.",

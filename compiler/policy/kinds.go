@@ -298,12 +298,16 @@ var testMapping = mapping[Test]{
 	},
 	need: []string{"expect"},
 	one:  []string{"host", "path"}, code: codeTest, text: "a policy test needs exactly one of host and path",
-	check: func(d *decoder, n *node, _ *Test) {
+	check: func(d *decoder, n *node, t *Test) {
 		switch sandbox := source.Get(n, "sandbox") != nil; {
 		case !sandbox && source.Get(n, "port") != nil:
 			d.Diags.Add(*d.Report(codeTest, source.Get(n, "port"), "a port matters to a sandbox only; name one with sandbox"))
 		case sandbox && source.Get(n, "path") != nil:
 			d.Diags.Add(*d.Report(codeTest, source.Get(n, "sandbox"), "a test of a sandbox asks about a host"))
+		case !sandbox && t.Host.IsSet():
+			if _, err := host.ParseName(t.Host.V); err != nil {
+				d.Diags.Add(*d.Report(codeTest, source.Get(n, "host"), "%s", err))
+			}
 		}
 	},
 }
