@@ -297,3 +297,27 @@ func TestHostile(t *testing.T) {
 		}
 	}
 }
+
+// TestKeysWithoutField: a setting that the program has and a profile has not is told from one that nobody knows, and two places of one setting are both explained.
+func TestKeysWithoutField(t *testing.T) {
+	got, err := Import(t.Context(), Input{Harness: policy.ClaudeCode, Files: []draft.File{{Name: "managed-settings.json", Data: []byte(`{"disableAutoMode": "disable", "permissions": {"disableAutoMode": "disable"},
+		"policyHelpers": [], "fastMode": true, "sandbox": {"enabled": true, "ripgrep": {"command": "rg"}}, "claudeMd": "Ask first.", "bogus": 1}`)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"/disableAutoMode": "kept", "/permissions/disableAutoMode": "mapped", "/policyHelpers": "dropped no field", "/fastMode": "dropped no field",
+		"/sandbox/ripgrep/command": "dropped no field", "/claudeMd": "mapped", "/bogus": "dropped knows no such setting", "/sandbox/enabled": "mapped"}
+	for _, l := range got.Lines {
+		outcome, reason, _ := strings.Cut(want[l.Pointer], " ")
+		if string(l.Outcome) != outcome || !strings.Contains(l.Reason, reason) {
+			t.Errorf("%s is %s: %s", l.Pointer, l.Outcome, l.Reason)
+		}
+		delete(want, l.Pointer)
+	}
+	for pointer := range want {
+		t.Errorf("nothing is said about %s", pointer)
+	}
+	if !strings.Contains(string(got.Profile), "Ask first.") {
+		t.Errorf("the instructions are lost:\n%s", got.Profile)
+	}
+}

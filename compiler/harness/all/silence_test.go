@@ -1,6 +1,7 @@
 package all
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"halos.dev/halo/compiler/effective"
 	"halos.dev/halo/compiler/harness"
+	"halos.dev/halo/compiler/harness/jsondoc"
 	"halos.dev/halo/compiler/harness/rendertest"
 	"halos.dev/halo/compiler/policy"
 	"halos.dev/halo/compiler/source"
@@ -22,8 +24,8 @@ func TestNothingIsDroppedInSilence(t *testing.T) {
 	for range 150 {
 		body := rendertest.Random(rnd)
 		for _, h := range Harnesses() {
-			if !slices.Contains(strict, h.ID) {
-				continue
+			if !slices.Contains(strict, h.ID) || h.ID == policy.CursorCLI {
+				continue // one gap a concept says it of everything
 			}
 			goos := policy.OSes[rnd.IntN(3)]
 			vs := versions(h)
@@ -62,7 +64,14 @@ func follows(p *effective.Policy, v effective.Value) bool {
 	case "telemetry.otlpEndpoint", "telemetry.protocol":
 		// Nothing is sent, or the protocol is the one without which it would be.
 		return t.OTLPEndpoint.IsSet() && (!t.Enabled.V || v.Value == "http/protobuf")
+	case "egress.deniedDomains":
+		// Nothing is allowed.
+		open, _ := p.Hosts.Default()
+		return !open && len(p.Hosts.Allowed()) == 0
 	case "permissions.deny":
+		if p.Mode() == policy.ModeReadOnly && (v.Value == "Write" || v.Value == "Edit") {
+			return true
+		}
 		// The web search is off.
 		return strings.HasPrefix(v.Value, "Web") && (p.EgressRules() || slices.ContainsFunc(p.Permissions.Deny.Items, func(s source.Str) bool { return s.V == "WebSearch" }))
 	case "mcp.denied":
@@ -76,7 +85,7 @@ func follows(p *effective.Policy, v effective.Value) bool {
 }
 
 func names(g harness.Gap, v effective.Value) bool {
-	return g.Field == v.Field && (v.Entry < 0 || g.Entry == "" || strings.Contains(g.Entry, v.Value) || strings.Contains(v.Value, g.Entry) || v.Field == "hooks.items" || v.Field == "models.allowed")
+	return g.Field == v.Field && (v.Entry < 0 || g.Entry == "" || strings.Contains(g.Entry, v.Value) || strings.Contains(v.Value, g.Entry) || v.Field == "hooks.items" || v.Field == "mcp.servers" || v.Field == "models.allowed")
 }
 
 // versions are the oldest and the newest version of a harness, each at which a row of its table ends, and one that is just older.
@@ -101,8 +110,9 @@ func versions(h *harness.Harness) []harness.Version {
 // TestRandomFilesFitSchemas holds what is rendered of many policies against the vendors' schemas, and reads it back, for versions on both sides of every limit.
 func TestRandomFilesFitSchemas(t *testing.T) {
 	schemas := map[string][]*jsonschema.Schema{
-		policy.GeminiCLI: {rendertest.Schema(t, "gemini-cli-0.61.0.settings.schema.json"), rendertest.Schema(t, "gemini-cli-0.56-nightly.settings.schema.upstream.json")},
-		policy.OpenCode:  {rendertest.Schema(t, "opencode-1.18.33.config.schema.json")},
+		policy.GeminiCLI:  {rendertest.Schema(t, "gemini-cli-0.61.0.settings.schema.json"), rendertest.Schema(t, "gemini-cli-0.56-nightly.settings.schema.upstream.json")},
+		policy.ClaudeCode: {rendertest.Schema(t, "claude-code-settings.schemastore.json")},
+		policy.OpenCode:   {rendertest.Schema(t, "opencode-1.18.33.config.schema.json")},
 	}
 	rnd := rand.New(rand.NewPCG(7, 9))
 	for range 250 {
@@ -119,8 +129,15 @@ func TestRandomFilesFitSchemas(t *testing.T) {
 				if !strings.HasSuffix(f.Dest, ".json") {
 					continue
 				}
+				content := f.Content
+				if h.ID == policy.ClaudeCode {
+					if !strings.HasSuffix(f.Dest, "settings.json") {
+						continue
+					}
+					content = likeSchema(t, content)
+				}
 				for _, s := range schemas[h.ID] {
-					rendertest.Valid(t, s, f.Content)
+					rendertest.Valid(t, s, content)
 				}
 			}
 			for _, f := range h.Check(tg, files) {
@@ -131,4 +148,15 @@ func TestRandomFilesFitSchemas(t *testing.T) {
 			}
 		}
 	}
+}
+
+// likeSchema takes out what the published schema of Claude Code knows otherwise than the program does (observed on 2.1.332): it has only the newer of two names of one
+// tool, both of which deny it, and the form of managedMcpServers that Claude Desktop takes and the CLI refuses.
+func likeSchema(t *testing.T, content []byte) []byte {
+	t.Helper()
+	doc, err := jsondoc.Parse(bytes.ReplaceAll(content, []byte(`"Task"`), []byte(`"Agent"`)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(doc, func(m jsondoc.Member) bool { return m.Key == "managedMcpServers" }).Bytes()
 }

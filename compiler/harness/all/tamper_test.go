@@ -11,7 +11,7 @@ import (
 )
 
 // strict are the harnesses whose reader compares all that it reads.
-var strict = []string{policy.Codex, policy.GeminiCLI, policy.OpenCode}
+var strict = []string{policy.ClaudeCode, policy.Codex, policy.CopilotCLI, policy.CursorCLI, policy.GeminiCLI, policy.OpenCode}
 
 // tampered are policies that together write every key of every file.
 var tampered = []string{

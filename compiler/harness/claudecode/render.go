@@ -422,6 +422,7 @@ func (r *renderer) mcp() {
 	for i := range m.Servers {
 		s := &m.Servers[i]
 		if denied(s.Name.V) {
+			r.gap(harness.MCP, harness.Enforced, servers, s.Name.V, "the server is on the list of denied ones, so it is not rendered", "take it out of mcp.denied")
 			continue
 		}
 		if !m.ManagedOnly.V {
@@ -585,7 +586,7 @@ func (r *renderer) models() {
 	}
 	if len(m.Allowed.Items) == 0 {
 		if m.Enforce.V {
-			r.gap(harness.Models, harness.None, "models.allowed", "", "no list of models means every model here, and an empty one the vendor's default, so nothing is rendered", "list the models")
+			r.gap(harness.Models, harness.None, "models.enforce", "", "no list of models means every model here, and an empty one the vendor's default, so nothing is rendered", "list the models")
 		}
 		return
 	}

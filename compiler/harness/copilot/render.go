@@ -57,7 +57,7 @@ func render(t harness.Target) ([]harness.File, []harness.Gap) {
 	if box := sandbox(t, fields, g); len(box) > 0 {
 		doc.Add("sandbox", box)
 	}
-	if tel := telemetry(t, g); len(tel) > 0 {
+	if tel := telemetry(t, fields, g); len(tel) > 0 {
 		doc.Add("telemetry", tel)
 	}
 	for _, f := range fields {
@@ -406,14 +406,12 @@ func wider(p *effective.Policy, open bool, g *gap.List) {
 	}
 }
 
-func telemetry(t harness.Target, g *gap.List) jsondoc.Object {
+func telemetry(t harness.Target, fields []gap.Field, g *gap.List) jsondoc.Object {
 	m := &t.Policy.Telemetry
-	set := m.Enabled.IsSet() || m.OTLPEndpoint.IsSet() || m.Protocol.IsSet() || m.LogPrompts.IsSet() || len(m.Attributes) > 0
-	if !set {
-		return nil
-	}
-	if g.Row(harness.Telemetry, "telemetry.enabled") != harness.Enforced {
-		return nil
+	for _, f := range fields {
+		if f.Concept == harness.Telemetry && g.Row(f.Concept, f.Path) == harness.None {
+			m = &policy.Telemetry{}
+		}
 	}
 	var o jsondoc.Object
 	if m.LogPrompts.IsSet() {
@@ -441,6 +439,9 @@ func telemetry(t harness.Target, g *gap.List) jsondoc.Object {
 	}
 	if grpc {
 		g.Add(harness.Gap{Concept: harness.Telemetry, Field: "telemetry.protocol", Entry: "grpc", Grade: harness.None, Reason: "copilot-cli does not speak grpc, so endpoint and protocol were not rendered", Remedy: "offer http/protobuf at the endpoint and write that protocol"})
+		if m.OTLPEndpoint.IsSet() {
+			g.Add(harness.Gap{Concept: harness.Telemetry, Field: "telemetry.otlpEndpoint", Grade: harness.None, Reason: "copilot-cli does not speak the protocol of the endpoint, so it was not rendered"})
+		}
 	} else if m.OTLPEndpoint.IsSet() {
 		o.Add("endpoint", m.OTLPEndpoint.V)
 	}
