@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -96,17 +97,10 @@ type packEntry struct {
 // packer writes an archive and counts.
 type packer struct {
 	out  *bufio.Writer
-	sum  hashWriter
+	sum  hash.Hash
 	size int64
 	buf  []byte
-	file hashWriter
-}
-
-// hashWriter is a hash.Hash as far as a packer needs it.
-type hashWriter interface {
-	io.Writer
-	Sum([]byte) []byte
-	Reset()
+	file hash.Hash
 }
 
 func newPacker(w io.Writer) *packer {

@@ -71,14 +71,13 @@ func (s *pathSet) add(path string) bool {
 			return true
 		}
 		rest = below
-		// The directory is new: its names are those of no other. Clearing a map takes time by the room it has.
-		if level++; level < len(s.levels) {
-			if len(s.levels[level]) > 8 {
-				s.levels[level] = map[string]struct{}{}
+		// A new directory has none of the names of the last one at its level. Clearing a map takes as long as it has room.
+		if next := level + 1; next < len(s.levels) {
+			if len(s.levels[next]) > 8 {
+				s.levels[next] = map[string]struct{}{}
 			}
-			clear(s.levels[level])
+			clear(s.levels[next])
 		}
-		level--
 	}
 }
 
