@@ -276,8 +276,8 @@ func (p *program) sandboxEgress(c *cli.Context, form string) error {
 	port := 0
 	if c.IsSet("port") {
 		var err error
-		if port, err = strconv.Atoi(c.String("port")); err != nil || port < 1 || port > 65535 {
-			return fmt.Errorf("--port %q is not a number between 1 and 65535", c.String("port"))
+		if port, err = strconv.Atoi(c.String("port")); err != nil || port < 0 || port > 65535 {
+			return fmt.Errorf("--port %q is not a number from 0, any port, to 65535", c.String("port"))
 		}
 	}
 	var unblocks []pack.Pattern
