@@ -43,7 +43,7 @@ var (
 		Text:   "An MCP server is reached over https or started as a command, not both and not neither.",
 		Before: "servers:\n  - {name: docs, url: https://docs.acme.example/mcp, command: [docs-server]}", After: "servers:\n  - {name: docs, url: https://docs.acme.example/mcp}"}
 	codeTest = &diag.Code{ID: "HALO1114", Title: "policy test that asks nothing", Since: "0.1.0",
-		Text:   "A policy test asks about one host or one path, and the host is one that halo egress test can be asked about.",
+		Text:   "A policy test asks about one host or one path: a host that halo egress test takes, or a path without a glob that is absolute, below ~/ or below the workspace.",
 		Before: "tests:\n  - {host: github.com, path: ~/.ssh, expect: deny}", After: "tests:\n  - {host: github.com, expect: allow}\n  - {path: ~/.ssh, expect: deny}"}
 	codeException = &diag.Code{ID: "HALO1115", Title: "exception without exactly one of unit and ring", Since: "0.1.0",
 		Text:   "An exception permits one loosening of one unit or one ring.",

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"halos.dev/halo/compiler/diag"
+	"halos.dev/halo/compiler/fspath"
 	"halos.dev/halo/compiler/host"
 	"halos.dev/halo/compiler/source"
 )
@@ -307,6 +308,10 @@ var testMapping = mapping[Test]{
 		case !sandbox && t.Host.IsSet():
 			if _, err := host.ParseName(t.Host.V); err != nil {
 				d.Diags.Add(*d.Report(codeTest, source.Get(n, "host"), "%s", err))
+			}
+		case t.Path.IsSet():
+			if _, problem := fspath.ParseQuery(t.Path.V); problem != nil {
+				d.Diags.Add(*d.Report(codeTest, source.Get(n, "path"), "path %s %s", diag.Quote(t.Path.V), problem.Reason))
 			}
 		}
 	},

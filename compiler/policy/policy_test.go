@@ -254,6 +254,7 @@ func TestRefused(t *testing.T) {
 		{"x.yaml=" + doc("Profile", "permissions: {deny: [Read, '']}"), "x.yaml:4:28 HALO1019 permissions.deny[1]: the text is empty ()"},
 		{"x.yaml=" + doc("Profile", "mcp: {servers: [{name: a, command: [b, '']}]}"), "x.yaml:4:40 HALO1019 mcp.servers[0].command[1]: the text is empty ()"},
 		{"x.yaml=" + doc("PolicyTest", "tests: [{host: '*.x.example', expect: allow}]"), "x.yaml:4:16 HALO1114 tests[0]: \"*.x.example\" is not a host or URL: it has a wildcard; ask about one host ()"},
+		{"x.yaml=" + doc("PolicyTest", "tests: [{path: '~bob/x', expect: deny}]"), "x.yaml:4:16 HALO1114 tests[0]: path \"~bob/x\" names another user's home; write an absolute path or one in the home (~/) ()"},
 		// Hosts and paths keep their index.
 		{"x.yaml=" + doc("Profile", "egress: {allowedDomains: [a.example, GitHub.com]}"), "x.yaml:4:38 HALO1203 egress.allowedDomains[1]: \"GitHub.com\" is not in lower case (write github.com)"},
 		{"x.yaml=" + doc("Profile", "egress: {deniedDomains: ['*']}"), "x.yaml:4:26 HALO1203 egress.deniedDomains[0]: \"*\" is not a host name: for every host write egress.default: allow or deny (remove the entry and set egress.default)"},

@@ -62,6 +62,7 @@ var beyond = []class{
 	{"HALO1111", "", "ports, addresses and escapes in a URL are parsed, not matched"},
 	{"HALO1114", "sandbox", "which keys of a test go together depends on another key"},
 	{"HALO1114", "is not a host or URL", "hosts and URLs are parsed, not matched"},
+	{"HALO1114", "path ", "a path that is asked about is parsed, not matched"},
 	{"HALO1117", "", "two decimals are a multiple of 0.01, which validators that compute with binary fractions get wrong"},
 	{"HALO1118", "", "the keys of simple mode need each other, and which depends on their values"},
 	{"HALO1119", "", "whether a model names its provider depends on provider"},
