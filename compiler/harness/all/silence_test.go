@@ -160,3 +160,22 @@ func likeSchema(t *testing.T, content []byte) []byte {
 	}
 	return slices.DeleteFunc(doc, func(m jsondoc.Member) bool { return m.Key == "managedMcpServers" }).Bytes()
 }
+
+// TestGateway holds that a gateway stands in a file of a harness, or in a gap.
+func TestGateway(t *testing.T) {
+	const gateway = "https://ai.acme.example"
+	rnd := rand.New(rand.NewPCG(11, 13))
+	for range 100 {
+		body := rendertest.Random(rnd)
+		for _, h := range Harnesses() {
+			vs := versions(h)
+			tg := rendertest.Target(t, h.ID, vs[rnd.IntN(len(vs))].String(), policy.OSes[rnd.IntN(3)], body)
+			tg.GatewayURL = gateway
+			files, gaps := h.Render(tg)
+			if !slices.ContainsFunc(files, func(f harness.File) bool { return strings.Contains(string(f.Content), gateway) }) &&
+				!slices.ContainsFunc(gaps, func(g harness.Gap) bool { return g.Field == "gateway.baseURL" && g.Grade < harness.Enforced }) {
+				t.Fatalf("%s %s on %s says nothing of the gateway\n%s", h.ID, tg.Version, tg.OS, body)
+			}
+		}
+	}
+}

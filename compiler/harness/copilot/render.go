@@ -68,6 +68,9 @@ func render(t harness.Target) ([]harness.File, []harness.Gap) {
 			g.Row(f.Concept, f.Path)
 		}
 	}
+	if t.GatewayURL != "" {
+		g.Add(harness.Gap{Concept: harness.Models, Field: "gateway.baseURL", Grade: harness.None, Reason: "no managed setting of copilot-cli holds the address of a gateway, so its traffic is not sent to it"})
+	}
 	var files []harness.File
 	if len(doc) > 0 {
 		content := doc.Bytes()

@@ -62,6 +62,9 @@ func render(t harness.Target) ([]harness.File, []harness.Gap) {
 		row := table.Capability(f.Concept, t.OS, t.Version)
 		g.Add(harness.Gap{Concept: f.Concept, Field: f.Path, Grade: harness.None, Reason: gap.Unsupported(policy.CursorCLI, f.Path), Remedy: row.Limit, Bypass: row.Bypass})
 	}
+	if t.GatewayURL != "" {
+		g.Add(harness.Gap{Concept: harness.Models, Field: "gateway.baseURL", Grade: harness.None, Reason: "no file of an administrator on the device holds the address of a gateway for cursor-cli, so its traffic is not sent to it"})
+	}
 	return nil, g.Gaps()
 }
 

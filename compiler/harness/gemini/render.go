@@ -34,6 +34,9 @@ func current(v harness.Version) bool { return v.AtLeast(0, 36, 0) }
 
 func render(t harness.Target) ([]harness.File, []harness.Gap) {
 	g := gap.New(&table, t)
+	if t.GatewayURL != "" {
+		g.Add(harness.Gap{Concept: harness.Models, Field: "gateway.baseURL", Grade: harness.None, Reason: "no setting of gemini-cli holds the address of a gateway, so its traffic is not sent to it", Remedy: "set GOOGLE_GEMINI_BASE_URL on the devices"})
+	}
 	fields := gap.Fields(t.Policy, policy.GeminiCLI)
 	if !current(t.Version) {
 		return renderEarly(t, fields, g)
@@ -120,9 +123,6 @@ func settings(t harness.Target, fields []gap.Field, g *gap.List) jsondoc.Object 
 	}
 	if p.Sandboxed() {
 		security.Add("toolSandboxing", true)
-	}
-	if t.GatewayURL != "" {
-		g.Add(harness.Gap{Concept: harness.Models, Field: "gateway.baseURL", Grade: harness.None, Reason: "no setting of gemini-cli holds the address of a gateway, so its traffic is not sent to it", Remedy: "set GOOGLE_GEMINI_BASE_URL on the devices"})
 	}
 	if name := firstModel(t, g); name != "" {
 		model.Add("name", name)

@@ -35,6 +35,9 @@ func render(t harness.Target) ([]harness.File, []harness.Gap) {
 	p, g := t.Policy, gap.New(&table, t)
 	fields := gap.Fields(p, policy.OpenCode)
 	if !renderable(t.Version) {
+		if t.GatewayURL != "" {
+			g.Row(harness.Models, "gateway.baseURL")
+		}
 		for _, f := range fields {
 			if counterpart(f.Concept) {
 				g.Row(f.Concept, f.Path)
