@@ -293,6 +293,8 @@ type checker struct {
 	hasMCP        bool
 	// deny has the rules that the policy asks for, as they are looked for.
 	deny map[string]bool
+	// denied are the rules of the deny list; it is made when the first is looked for.
+	denied map[string]bool
 }
 
 func (c *checker) bad(pointer, message string) {
@@ -507,7 +509,10 @@ func (c *checker) hosts() {
 func (c *checker) denies(rule, purpose string) {
 	if !c.deny[rule] {
 		c.deny[rule] = true
-		if !slices.Contains(c.list("permissions.deny"), rule) {
+		if c.denied == nil {
+			c.denied = recheck.Set(c.list("permissions.deny"))
+		}
+		if !c.denied[rule] {
 			c.bad("/permissions/deny", "has no "+rule+", which "+purpose)
 		}
 	}
