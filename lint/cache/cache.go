@@ -126,7 +126,7 @@ func (s *Store) Find(ctx context.Context, q Question, rec *Recorder, workers int
 	if t.Str(&program); program == id {
 		earlier := newParts()
 		if earlier.tape(t); t.Done() {
-			rec.earlier = earlier
+			rec.follow(earlier)
 		}
 	}
 	return nil, ""

@@ -41,6 +41,10 @@ func (p *parts) size() int {
 func (p *parts) tape(t *tape.Tape) {
 	names := slices.Sorted(maps.Keys(p.documents))
 	tape.Each(t, &names, func(name *string) {
+		if len(p.documents) == 0 {
+			// Maps that grow are written several times.
+			p.documents = make(map[string]document, len(names))
+		}
 		d := p.documents[*name]
 		t.Str(name)
 		t.Str(&d.content)
@@ -54,6 +58,13 @@ func (p *parts) tape(t *tape.Tape) {
 		t.Str(&text)
 		p.plans[*of] = text
 	})
+}
+
+// follow makes the run that is recorded the one after a run that made parts.
+func (r *Recorder) follow(earlier parts) {
+	r.earlier = earlier
+	r.made.documents = make(map[string]document, len(earlier.documents))
+	r.made.plans = make(map[[sha256.Size]byte]string, len(earlier.plans))
 }
 
 // parts returns what the run made, each document with the content that it was made of.

@@ -253,7 +253,7 @@ func (r *Recorder) Trace() (trace string, ok bool) {
 }
 
 // Look asks everything that a trace has the answers of, and reports whether every answer is the same. Those that are need not be asked again: the run that is recorded
-// then gets them from here, and what the earlier run made of the files.
+// then gets them from here, and what the earlier run made of the files. It comes before anything is recorded.
 func (r *Recorder) Look(ctx context.Context, trace string, workers int) (unchanged bool) {
 	type question struct {
 		name string
@@ -287,6 +287,7 @@ func (r *Recorder) Look(ctx context.Context, trace string, workers int) (unchang
 	}
 	wg.Wait()
 	r.known = make(map[string]*answers, len(questions))
+	r.seen = make(map[string]observed, len(questions))
 	unchanged = ctx.Err() == nil
 	for i := range questions {
 		r.known[questions[i].name] = &questions[i].got
@@ -302,7 +303,7 @@ func (r *Recorder) After(ctx context.Context, earlier *Recorder) (unchanged bool
 		return false
 	}
 	unchanged = r.Look(ctx, trace, 0)
-	r.earlier = earlier.parts()
+	r.follow(earlier.parts())
 	return unchanged
 }
 
