@@ -253,8 +253,8 @@ func SyntaxError(text []byte, err error) (line int, msg string) {
 	case "did not find expected key", "did not find expected '-' indicator":
 		// Such a list or mapping may begin far above. As it ends where the text ends, the first line at which a text that is cut off has the error is the one.
 		from, lines := line, bytes.Count(text, []byte("\n"))+1
-		if len(text) > bigFile {
-			return line + 1, msg // where it begins, rather than reading megabytes a dozen times
+		if len(text) > bigFile/4 {
+			return line + 1, msg // where it begins, rather than reading so much a dozen times
 		}
 		more := sort.Search(lines-from, func(n int) bool {
 			_, err := nodes(text[:endOf(text, from+n)])
