@@ -2,6 +2,7 @@ package compiler
 
 import (
 	"crypto/sha256"
+	"maps"
 	"slices"
 
 	"halos.dev/halo/compiler/harness"
@@ -13,11 +14,7 @@ func (p *Plan) identity(org, gatewayURL string, models map[string]string) [sha25
 	t := tape.Writer(make([]byte, 0, 512))
 	digest := p.Policy.Digest()
 	t.Bytes(digest[:])
-	names := make([]string, 0, len(models))
-	for alias := range models {
-		names = append(names, alias)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(models))
 	for _, s := range append([]string{org, gatewayURL}, names...) {
 		t.Str(&s)
 	}
